@@ -1,0 +1,70 @@
+"""Everything that can go wrong and that a person can do something about.
+
+    WaggleError                 a sentence for a person, and what to do about it
+    |- SettingsError            settings.toml or an option on the command line
+    |- CharterError             a charter that cannot be used here
+    |- ModelError               a model folder that is missing, broken or of an unknown kind
+    |- CheckpointError          a saved state that cannot be read
+    |- MemoryShort              not enough memory for this model and batch
+    |- VerifierError            the judging process cannot be started
+    |- IdentityError            the key file of this node
+    |- SwarmError               the network part cannot start (a peer that is away is no error)
+    |- BadRecord                something a stranger sent; counted and dropped, never shown as our failure
+    |- EngineError              another engine is running, no engine is running, the control socket
+    `- Stopped                  not a failure: the person asked the round to stop
+
+Raised low, caught in two places: the engine's main (one `EngineFailed` event) and the window's exception hook.
+"""
+
+
+class WaggleError(Exception):
+    """Says what happened in `title` and what a person can do in `advice`."""
+
+    def __init__(self, title: str, advice: str = "") -> None:
+        super().__init__(f"{title} {advice}".strip())
+        self.title = title
+        self.advice = advice
+
+
+class SettingsError(WaggleError):
+    """A setting, an option or the settings file itself."""
+
+
+class CharterError(WaggleError):
+    """A charter that is malformed, changed, or names what this version does not offer."""
+
+
+class ModelError(WaggleError):
+    """A model folder that is missing, incomplete or of an architecture that is not supported."""
+
+
+class CheckpointError(WaggleError):
+    """A saved state that does not match its checksums or its charter."""
+
+
+class MemoryShort(WaggleError):
+    """The device ran out of memory."""
+
+
+class VerifierError(WaggleError):
+    """The process that judges answers cannot be started or keeps dying."""
+
+
+class IdentityError(WaggleError):
+    """The key file that makes this node itself."""
+
+
+class SwarmError(WaggleError):
+    """The network part cannot start at all."""
+
+
+class BadRecord(WaggleError):
+    """Something a stranger sent that breaks the rules; `title` is the reason that is counted and shown."""
+
+
+class EngineError(WaggleError):
+    """About the engine process: already running, not running, wrong version."""
+
+
+class Stopped(Exception):
+    """The round was asked to stop between two steps; nothing is lost but the round in progress."""

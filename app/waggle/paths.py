@@ -1,0 +1,70 @@
+"""Where things lie: the folder of this person's data, and the files that ship with Waggle."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import waggle
+
+
+@dataclass(frozen=True)
+class Home:
+    """One node's folder. Several models on one machine are several homes, each with its own identity."""
+
+    root: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "settings.toml"
+
+    @property
+    def identity(self) -> Path:
+        return self.root / "identity.key"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.sqlite"
+
+    @property
+    def events(self) -> Path:
+        return self.root / "events"
+
+    @property
+    def known_peers(self) -> Path:
+        return self.root / "known_peers.json"
+
+    @property
+    def control(self) -> Path:
+        """The folder (0700) of the control socket."""
+        return self.root / "control"
+
+    def prepare(self) -> "Home":
+        """Make the folders; raises OSError where the disk says no."""
+        for folder in (self.root, self.checkpoints, self.events, self.control):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self
+
+
+def default_home() -> Home:
+    """`WAGGLE_HOME`, else the place this system keeps application data in."""
+    if chosen := os.environ.get("WAGGLE_HOME"):
+        return Home(Path(chosen).expanduser())
+    import platformdirs
+
+    return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))
+
+
+def resources() -> Path:
+    """The folder of files that ship with Waggle: inside the package when installed, beside `app/` in a checkout."""
+    package = Path(waggle.__file__).resolve().parent
+    installed = package / "resources"
+    return installed if installed.is_dir() else package.parents[1] / "resources"
+
+
+def starter() -> Path:
+    """The model that ships with Waggle, a plain transformers folder."""
+    return resources() / "starter"

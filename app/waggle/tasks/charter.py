@@ -1,0 +1,128 @@
+"""The charter: the immutable, hashed agreement under which the nodes of a swarm train.
+
+Its sha256 names the swarm on the DHT, so nodes with another charter cannot meet. It holds no reward settings: rewards
+are local.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from waggle.errors import CharterError
+
+PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
+REASONING_GYM = "0.1.25"
+MAX_BYTES = 64 * 1024  # of a charter document
+
+Setting = int | float | bool | str | list[int | str]
+
+
+class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of task: a reasoning-gym dataset with its settings, and the words a person sees."""
+
+    dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
+    title: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    settings: dict[str, Setting] = {}
+
+
+class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a swarm agrees on. `specialties` may hold at most 64: announcements carry them as a bitmask."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
+    reasoning_gym: Annotated[str, msgspec.Meta(max_length=20)] = REASONING_GYM
+    specialties: Annotated[tuple[Specialty, ...], msgspec.Meta(min_length=1, max_length=64)]
+    prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)] = "{question}\nAnswer:"
+    group_size_min: Annotated[int, msgspec.Meta(ge=2, le=16)] = 2
+    group_size_max: Annotated[int, msgspec.Meta(ge=2, le=16)] = 16
+    completion_characters: Annotated[int, msgspec.Meta(ge=16, le=20_000)] = 400
+    age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
+    index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
+    questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+
+    def prompt_for(self, question: str) -> str:
+        """The text a policy continues. The template is filled by replacement, never by formatting."""
+        return self.prompt.replace("{question}", question.strip())
+
+    @property
+    def digest(self) -> bytes:
+        """sha256 of the canonical document: 32 bytes, the swarm's name."""
+        return hashlib.sha256(encode(self)).digest()
+
+    def position(self, dataset: str) -> int:
+        """Where a specialty stands in the list: its number on the wire."""
+        for i, specialty in enumerate(self.specialties):
+            if specialty.dataset == dataset:
+                return i
+        raise CharterError(f"The charter of {self.name} has no specialty {dataset}.")
+
+
+def encode(charter: Charter) -> bytes:
+    """The one canonical form: JSON with sorted keys, so that equal charters have equal hashes."""
+    return msgspec.json.encode(charter, order="sorted")
+
+
+def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
+    """Read a charter; raises CharterError if it is too large, malformed, incomplete, or not the one `expected` hashes to."""
+    if len(document) > MAX_BYTES:
+        raise CharterError("This charter is too large.", "Ask for the invite again: it was probably damaged.")
+    try:
+        charter = msgspec.json.decode(document, type=Charter)
+    except msgspec.DecodeError as error:
+        raise CharterError(f"This charter cannot be read: {error}.") from error
+    _check(charter)
+    if expected is not None and charter.digest != expected:
+        raise CharterError("This charter is not the one the invite names.", "Do not join: it was changed on the way.")
+    return charter
+
+
+def read(path: Path) -> Charter:
+    """Read a charter from a file; raises CharterError."""
+    try:
+        return decode(path.read_bytes())
+    except OSError as error:
+        raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
+
+
+def _check(charter: Charter) -> None:
+    names = [specialty.dataset for specialty in charter.specialties]
+    if len(set(names)) != len(names):
+        raise CharterError("A charter names each specialty once.")
+    if charter.prompt.count("{question}") != 1:
+        raise CharterError("A charter's prompt must contain {question} once.")
+    if charter.group_size_min > charter.group_size_max:
+        raise CharterError("A charter's smallest group is larger than its largest.")
+    if charter.protocol != PROTOCOL:
+        side = "This swarm needs a newer Waggle: update this one." if charter.protocol > PROTOCOL else "This swarm is older: its members must update."
+        raise CharterError(f"{charter.name} speaks protocol {charter.protocol}, this Waggle speaks {PROTOCOL}.", side)
+
+
+def _starter(dataset: str, title: str, **settings: Any) -> Specialty:
+    return Specialty(dataset=dataset, title=title, settings=settings)
+
+
+def first_swarm() -> Charter:
+    """The nine specialties of the SAPO paper (section 4.1) in settings easy enough for the starter model."""
+    return Charter(
+        name="First light",
+        questions_digest="2806d22cfd4ceeeabd51bd516de113217850febb8ab4eea102d085af17fc3459",
+        specialties=(
+            _starter("base_conversion", "Base conversion", min_base=2, max_base=9, min_value=0, max_value=60),
+            _starter(
+                "basic_arithmetic", "Arithmetic", min_terms=2, max_terms=3, min_digits=1, max_digits=1,
+                operators=["+", "-", "*"], allow_parentheses=False, allow_negation=False,
+            ),
+            _starter("arc_1d", "Grids in a line", min_size=10, max_size=10, num_train=2),
+            _starter("bf", "Tiny programs", difficulty=1),
+            _starter(
+                "propositional_logic", "Logic", min_vars=2, max_vars=4, min_statements=2, max_statements=3,
+                min_complexity=1, max_complexity=2,
+            ),
+            _starter("fraction_simplification", "Fractions", min_value=1, max_value=20, min_factor=2, max_factor=12, styles=["plain"]),
+            _starter("decimal_arithmetic", "Decimals", min_num_decimal_places=1, max_num_decimal_places=1, min_terms=2, max_terms=2, precision=4),
+            _starter("calendar_arithmetic", "Calendar", offset_upper_bound=14),
+            _starter("binary_matrix", "Grids", min_n=3, max_n=4),
+        ),
+    )

@@ -1,0 +1,48 @@
+"""A group: one question with its G completions. The unit of sharing and of advantage ("rollout" in the SAPO paper)."""
+
+from typing import Literal
+
+import msgspec
+
+from waggle.tasks.questions import Question, QuestionId
+
+Author = Literal["policy", "human"]
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """One text for a question. `ended` says whether it stopped by itself or was cut at the length limit."""
+
+    text: str
+    ended: bool
+    by: Author = "policy"
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A question and its completions, as its origin (a peer id, 38 bytes) made it. Carries no rewards: those are local."""
+
+    origin: bytes
+    id: QuestionId
+    completions: tuple[Completion, ...]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the local verifier says of one completion: a reward in [0, 1], why in a few words, and the span it judged."""
+
+    reward: float
+    reason: str
+    start: int = 0  # of the judged span, in characters of the completion
+    length: int = 0  # 0 when there was nothing to judge
+
+
+class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group after the local verifier has regenerated its question and judged every completion."""
+
+    group: Group
+    question: Question
+    verdicts: tuple[Verdict, ...]
+    round: int = 0  # of the origin
+    model: str = ""  # of the origin, as it names it
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        return tuple(verdict.reward for verdict in self.verdicts)

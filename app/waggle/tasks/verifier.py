@@ -1,0 +1,181 @@
+"""The verifier: makes questions and judges text, in a child process that may be killed and started again.
+
+Thread-safe: the round judges its own answers while the swarm judges what peers sent.
+"""
+
+import hashlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+import waggle
+from waggle.errors import CharterError, VerifierError
+from waggle.tasks import wire
+from waggle.tasks.charter import REASONING_GYM, Charter
+from waggle.tasks.group import Completion, Verdict
+from waggle.tasks.questions import Question, Split, split_of
+
+START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
+BATCH_SECONDS = 20.0  # for one request, whatever its size
+DIGEST_QUESTIONS = 64
+UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
+
+
+class _Child:
+    """One run of the child process. A thread reads its replies, because pipes cannot be waited for on every system."""
+
+    def __init__(self) -> None:
+        environment = dict(os.environ, PYTHONHASHSEED="0", PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "waggle.tasks.verifier_child"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+        )
+        self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name="verifier replies", daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        while True:
+            frame = wire.receive(self.process.stdout)
+            self._replies.put(frame)
+            if frame is None:
+                return
+
+    def ask(self, request: wire.Request, seconds: float) -> bytes:
+        """The reply's bytes; raises EOFError when the child died and TimeoutError when it took too long."""
+        assert self.process.stdin is not None
+        try:
+            wire.send(self.process.stdin, request)
+            frame = self._replies.get(timeout=seconds)
+        except OSError as error:
+            raise EOFError("the verifier ended") from error
+        except queue.Empty:
+            raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
+        if frame is None:
+            raise EOFError("the verifier ended")
+        return frame
+
+    def end(self) -> None:
+        """Ask it to leave by closing its stdin, then make sure; frees both pipes."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Verifier:
+    """Questions and verdicts under one charter. Starts its child at once; raises VerifierError or CharterError."""
+
+    def __init__(self, charter: Charter, *, restarted: Callable[[str], None] = lambda reason: None) -> None:
+        self._charter = charter
+        self._restarted = restarted
+        self._lock = threading.RLock()
+        self._decoder: msgspec.msgpack.Decoder[wire.Reply] = msgspec.msgpack.Decoder(wire.Reply)
+        self._child = _Child()
+        self._warm()
+
+    def _warm(self) -> None:
+        try:
+            reply = self._decoder.decode(self._child.ask(wire.Warm(self._charter.specialties), START_SECONDS))
+        except (EOFError, TimeoutError) as error:
+            raise VerifierError(f"The judging process does not start: {error}.", "Run `waggle doctor`.") from error
+        if isinstance(reply, wire.Failed):
+            raise CharterError(f"This charter's specialties cannot be made here: {reply.reason}.", "Update Waggle.")
+
+    @property
+    def pid(self) -> int:
+        return self._child.process.pid
+
+    def questions(self, keys: Sequence[wire.Key]) -> list[Question]:
+        """The questions of (dataset, seed) pairs, in order; raises CharterError for a dataset that the charter lacks."""
+        texts = self._texts(wire.MakeQuestions(list(keys)))
+        return [Question(dataset=dataset, seed=seed, text=text) for (dataset, seed), text in zip(keys, texts, strict=True)]
+
+    def answers(self, keys: Sequence[wire.Key]) -> list[str]:
+        """The true answers, for laboratories and for showing them after the fact."""
+        return self._texts(wire.MakeAnswers(list(keys)))
+
+    def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+        """A verdict for each completion. One that kills or stalls the child costs the child, and earns nothing."""
+        batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
+        if not batch:
+            return []
+        verdicts = self._try(batch)
+        if verdicts is None:
+            return [verdict for item in batch for verdict in self._try([item]) or [UNJUDGED]]
+        return verdicts
+
+    def held_out(self, dataset: str, split: Split, count: int) -> list[Question]:
+        """The first `count` reserved questions of a specialty: the same everywhere, never trained on anywhere."""
+        found: list[Question] = []
+        for first in range(0, 1 << 20, 512):
+            made = self.questions([(dataset, seed) for seed in range(first, first + 512)])
+            known = {question.text for question in found}
+            for question in made:
+                if split_of(dataset, question.text) == split and question.text not in known:
+                    known.add(question.text)
+                    found.append(question)
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    def digest(self) -> str:
+        """Hash of 64 generated questions: two nodes with equal digests make the same questions."""
+        specialties = self._charter.specialties
+        keys = [(specialties[i % len(specialties)].dataset, i) for i in range(DIGEST_QUESTIONS)]
+        return hashlib.sha256("\0".join(question.text for question in self.questions(keys)).encode()).hexdigest()
+
+    def check_charter(self) -> None:
+        """Raise CharterError when this computer makes other questions than the charter's author did."""
+        expected = self._charter.questions_digest
+        if expected and expected != self.digest():
+            raise CharterError(
+                f"This computer makes other questions than {self._charter.name} agreed on.",
+                f"The swarm uses reasoning-gym {self._charter.reasoning_gym}; this Waggle has {REASONING_GYM}. Update the older side.",
+            )
+
+    def close(self) -> None:
+        """End the child; safe to call twice."""
+        with self._lock:
+            self._child.end()
+
+    def _texts(self, request: wire.MakeQuestions | wire.MakeAnswers) -> list[str]:
+        reply = self._ask(request)
+        if not isinstance(reply, wire.Texts):
+            raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, wire.Failed) else "")
+        return reply.texts
+
+    def _try(self, batch: list[tuple[str, int, str, bool]]) -> list[Verdict] | None:
+        try:
+            reply = self._ask(wire.Judge(batch), attempts=1)
+        except VerifierError:
+            return None
+        return reply.verdicts if isinstance(reply, wire.Verdicts) else None
+
+    def _ask(self, request: wire.Request, attempts: int = 2) -> wire.Reply:
+        with self._lock:
+            for _ in range(attempts):
+                try:
+                    return self._decoder.decode(self._child.ask(request, BATCH_SECONDS))
+                except (EOFError, TimeoutError, msgspec.DecodeError) as error:
+                    self._restart(str(error))
+        raise VerifierError("The judging process keeps ending.", "Run `waggle doctor`.")
+
+    def _restart(self, reason: str) -> None:
+        self._child.end()
+        self._child = _Child()
+        self._warm()
+        self._restarted(reason)
+
+
+def batched(keys: Sequence[wire.Key], size: int) -> Iterator[Sequence[wire.Key]]:
+    """Split long requests so that each stays well under the time limit."""
+    for first in range(0, len(keys), size):
+        yield keys[first : first + size]

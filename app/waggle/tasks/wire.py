@@ -1,0 +1,67 @@
+"""The messages between the verifier and its child: length-prefixed msgpack over the child's stdin and stdout."""
+
+from typing import BinaryIO
+
+import msgspec
+
+from waggle.tasks.charter import Specialty
+from waggle.tasks.group import Verdict
+
+MAX_FRAME = 64 * 1024 * 1024
+
+Key = tuple[str, int]  # (dataset, seed)
+
+
+class Warm(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The first message: make one question of each specialty, so that all imports happen before judging starts."""
+
+    specialties: tuple[Specialty, ...]
+
+
+class MakeQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    keys: list[Key]
+
+
+class MakeAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """For laboratories and for showing the truth afterwards; no answer ever travels between nodes."""
+
+    keys: list[Key]
+
+
+class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    items: list[tuple[str, int, str, bool]]  # dataset, seed, completion, ended by itself
+
+
+class Texts(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    texts: list[str]
+
+
+class Verdicts(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    verdicts: list[Verdict]
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The child is alive but could not do this: an unknown dataset or a setting that reasoning-gym refuses."""
+
+    reason: str
+
+
+Request = Warm | MakeQuestions | MakeAnswers | Judge
+Reply = Texts | Verdicts | Failed
+
+
+def send(pipe: BinaryIO, message: Request | Reply) -> None:
+    """Write one frame; raises OSError when the other side is gone."""
+    frame = msgspec.msgpack.encode(message)
+    pipe.write(len(frame).to_bytes(4, "big") + frame)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> bytes | None:
+    """Read one frame; None when the other side is gone or talks nonsense."""
+    head = pipe.read(4)
+    size = int.from_bytes(head, "big")
+    if len(head) < 4 or size > MAX_FRAME:
+        return None
+    frame = pipe.read(size)
+    return frame if len(frame) == size else None
