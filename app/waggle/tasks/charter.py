@@ -95,7 +95,11 @@ def _check(charter: Charter) -> None:
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
     if charter.protocol != PROTOCOL:
-        side = "This swarm needs a newer Waggle: update this one." if charter.protocol > PROTOCOL else "This swarm is older: its members must update."
+        side = (
+            "This swarm needs a newer Waggle: update this one."
+            if charter.protocol > PROTOCOL
+            else "This swarm is older: its members must update."
+        )
         raise CharterError(f"{charter.name} speaks protocol {charter.protocol}, this Waggle speaks {PROTOCOL}.", side)
 
 
@@ -111,17 +115,40 @@ def first_swarm() -> Charter:
         specialties=(
             _starter("base_conversion", "Base conversion", min_base=2, max_base=9, min_value=0, max_value=60),
             _starter(
-                "basic_arithmetic", "Arithmetic", min_terms=2, max_terms=3, min_digits=1, max_digits=1,
-                operators=["+", "-", "*"], allow_parentheses=False, allow_negation=False,
+                "basic_arithmetic",
+                "Arithmetic",
+                min_terms=2,
+                max_terms=3,
+                min_digits=1,
+                max_digits=1,
+                operators=["+", "-", "*"],
+                allow_parentheses=False,
+                allow_negation=False,
             ),
             _starter("arc_1d", "Grids in a line", min_size=10, max_size=10, num_train=2),
             _starter("bf", "Tiny programs", difficulty=1),
             _starter(
-                "propositional_logic", "Logic", min_vars=2, max_vars=4, min_statements=2, max_statements=3,
-                min_complexity=1, max_complexity=2,
+                "propositional_logic",
+                "Logic",
+                min_vars=2,
+                max_vars=4,
+                min_statements=2,
+                max_statements=3,
+                min_complexity=1,
+                max_complexity=2,
             ),
-            _starter("fraction_simplification", "Fractions", min_value=1, max_value=20, min_factor=2, max_factor=12, styles=["plain"]),
-            _starter("decimal_arithmetic", "Decimals", min_num_decimal_places=1, max_num_decimal_places=1, min_terms=2, max_terms=2, precision=4),
+            _starter(
+                "fraction_simplification", "Fractions", min_value=1, max_value=20, min_factor=2, max_factor=12, styles=["plain"]
+            ),
+            _starter(
+                "decimal_arithmetic",
+                "Decimals",
+                min_num_decimal_places=1,
+                max_num_decimal_places=1,
+                min_terms=2,
+                max_terms=2,
+                precision=4,
+            ),
             _starter("calendar_arithmetic", "Calendar", offset_upper_bound=14),
             _starter("binary_matrix", "Grids", min_n=3, max_n=4),
         ),

@@ -34,7 +34,9 @@ class _Child:
         environment = dict(os.environ, PYTHONHASHSEED="0", PYTHONPATH=str(Path(waggle.__file__).parents[1]))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "waggle.tasks.verifier_child"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
         )
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="verifier replies", daemon=True).start()
@@ -138,7 +140,7 @@ class Verifier:
         if expected and expected != self.digest():
             raise CharterError(
                 f"This computer makes other questions than {self._charter.name} agreed on.",
-                f"The swarm uses reasoning-gym {self._charter.reasoning_gym}; this Waggle has {REASONING_GYM}. Update the older side.",
+                f"It uses reasoning-gym {self._charter.reasoning_gym}, this Waggle {REASONING_GYM}. Update the older side.",
             )
 
     def close(self) -> None:

@@ -66,7 +66,8 @@ def _reason(reward: float, answer: str) -> str:
         return "right"
     if not answer:
         return "empty answer"
-    return "close" if reward >= CLOSE else f"wrong: {" ".join(answer.split())[:24]}"
+    shown = " ".join(answer.split())[:24]
+    return "close" if reward >= CLOSE else f"wrong: {shown}"
 
 
 def _parse_matrix(text: str) -> list[list[int]]:

@@ -1,6 +1,6 @@
 """The messages between the verifier and its child: length-prefixed msgpack over the child's stdin and stdout."""
 
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -50,14 +50,14 @@ Request = Warm | MakeQuestions | MakeAnswers | Judge
 Reply = Texts | Verdicts | Failed
 
 
-def send(pipe: BinaryIO, message: Request | Reply) -> None:
+def send(pipe: IO[bytes], message: Request | Reply) -> None:
     """Write one frame; raises OSError when the other side is gone."""
     frame = msgspec.msgpack.encode(message)
     pipe.write(len(frame).to_bytes(4, "big") + frame)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> bytes | None:
+def receive(pipe: IO[bytes]) -> bytes | None:
     """Read one frame; None when the other side is gone or talks nonsense."""
     head = pipe.read(4)
     size = int.from_bytes(head, "big")
