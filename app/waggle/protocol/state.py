@@ -1,0 +1,248 @@
+"""The State a window shows, and the pure fold that makes it: apply(state, event) -> State.
+
+Bounded: 200 rounds, 500 peers, 40 cards. Long charts come from a history query and are kept beside the recent rounds.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from waggle.protocol import events as e
+
+ROUNDS, PEERS, CARDS, SCORES, WARNINGS = 200, 500, 40, 400, 20
+
+Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
+STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """One question in the Live feed. `origin` is empty for this node's own; `effects` is empty until it was learned from."""
+
+    key: str
+    origin: str = ""
+    name: str = ""
+    model: str = ""
+    round: int
+    at: float
+    specialty: str
+    question: str
+    completions: tuple[e.ShownCompletion, ...]
+    effects: tuple[int, ...] = ()
+
+    @property
+    def mine(self) -> bool:
+        return not self.origin
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Since the engine started (`completions` counts from `Ready`, all time)."""
+
+    completions: int = 0
+    right: int = 0
+    shared: int = 0  # groups
+    bytes_shared: int = 0
+    learned_external: int = 0  # groups
+    rejected: int = 0
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a window, a tray or `waggle ctl` may say."""
+
+    seq: int = 0
+    at: float = 0.0
+    phase: e.Phase = "preparing"
+    phase_since: float = 0.0
+    until: float | None = None
+    preparing: e.Preparing | None = None
+    ready: e.Ready | None = None
+    round: int = 0
+    stage: Stage | None = None
+    asked: int = 0  # questions this round
+    answers_expected: int = 0
+    answered: int = 0
+    judged: int = 0
+    shared: int = 0  # groups this round
+    local: int = 0
+    external: int = 0
+    waiting: int = 0
+    cards: tuple[Card, ...] = ()  # newest first
+    rounds: tuple[e.RoundSummary, ...] = ()  # oldest first
+    held_out: tuple[e.HeldOutScore, ...] = ()
+    history: tuple[e.RoundSummary, ...] = ()
+    totals: Totals = Totals()
+    reach: e.Reach = "connecting"
+    address: str = ""
+    peers_now: int = 0
+    seeds_tried: int = 0
+    peers: dict[str, e.PeerInfo] = {}
+    up: float = 0.0
+    down: float = 0.0
+    saved_round: int | None = None
+    problem: e.EngineFailed | None = None
+    gone: e.EngineGone | None = None
+    warnings: tuple[e.Warned, ...] = ()  # newest first
+
+
+class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
+    """The whole State, for whoever attaches later."""
+
+    state: State
+
+
+AnyEvent = e.EngineEvent | Snapshot
+
+
+def apply(state: State, event: AnyEvent) -> State:
+    """The State after an event. Pure and total: an event that does not matter to a State only moves its clock."""
+    moved = replace(state, seq=event.seq or state.seq, at=event.at or state.at)
+    match event:
+        case Snapshot():
+            return event.state
+        case e.Preparing():
+            return replace(moved, phase="preparing", preparing=event, problem=None, gone=None)
+        case e.Ready():
+            return replace(moved, ready=event, round=event.round, preparing=None, problem=None, gone=None)
+        case e.PhaseChanged():
+            return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
+        case e.EngineFailed():
+            return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None)
+        case e.EngineStopped():
+            return replace(moved, phase="stopped", phase_since=event.at, stage=None)
+        case e.EngineGone():
+            return replace(moved, phase="problem", phase_since=event.at, gone=event, stage=None)
+        case e.Warned():
+            return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
+        case e.CheckpointSetAside():
+            warned = e.Warned(
+                at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
+            )
+            return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
+        case e.CheckpointSaved():
+            return replace(moved, saved_round=event.round)
+        case _:
+            return _apply_swarm(_apply_round(moved, event), event)
+
+
+def _apply_round(state: State, event: AnyEvent) -> State:
+    match event:
+        case e.QuestionsDrawn():
+            blank = tuple(e.ShownCompletion(text="", ended=False) for _ in range(event.group_size))
+            cards = tuple(_own_card(group, event.round, event.at, blank) for group in event.groups)
+            return replace(
+                state,
+                round=event.round,
+                stage="answer",
+                asked=len(event.groups),
+                answers_expected=len(event.groups) * event.group_size,
+                answered=0,
+                judged=0,
+                shared=0,
+                local=0,
+                external=0,
+                cards=_newest(cards, state.cards),
+            )
+        case e.CompletionsGrew():
+            return _grow(state, event)
+        case e.GroupsJudged():
+            judged = {group.key: group for group in event.groups}
+            cards = tuple(
+                replace(card, completions=judged[card.key].completions) if card.key in judged else card for card in state.cards
+            )
+            count = sum(len(group.completions) for group in event.groups)
+            return replace(state, stage="share", answered=count, judged=count, cards=cards)
+        case e.GroupsShared():
+            totals = replace(
+                state.totals, shared=state.totals.shared + event.groups, bytes_shared=state.totals.bytes_shared + event.bytes
+            )
+            return replace(state, stage="gather", shared=event.groups, totals=totals)
+        case e.GroupsGathered():
+            totals = replace(state.totals, learned_external=state.totals.learned_external + event.external)
+            return replace(state, stage="learn", local=event.local, external=event.external, waiting=event.waiting, totals=totals)
+        case e.PolicyUpdated():
+            lessons = {lesson.key: lesson.effects for lesson in event.lessons}
+            cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
+            return replace(state, cards=cards)
+        case e.RoundCompleted():
+            return _complete(state, event.summary)
+        case e.HeldOutMeasured():
+            return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
+        case e.HistoryTold():
+            return replace(state, history=event.rounds, held_out=event.held_out or state.held_out)
+        case _:
+            return state
+
+
+def _apply_swarm(state: State, event: AnyEvent) -> State:
+    match event:
+        case e.ReachChanged():
+            return replace(
+                state, reach=event.reach, peers_now=event.peers, seeds_tried=event.tried, address=event.address or state.address
+            )
+        case e.PeerChanged():
+            peers = {**state.peers, event.peer.id: event.peer}
+            if len(peers) > PEERS:
+                del peers[min(peers, key=lambda known: peers[known].seen_at)]
+            return replace(state, peers=peers)
+        case e.PeerGroupsArrived():
+            cards = tuple(
+                Card(
+                    key=group.key,
+                    origin=event.origin,
+                    name=event.name,
+                    model=event.model,
+                    round=event.round,
+                    at=event.at,
+                    specialty=group.specialty,
+                    question=group.question,
+                    completions=group.completions,
+                )
+                for group in event.groups
+            )
+            return replace(state, cards=_newest(cards, state.cards))
+        case e.RecordRejected():
+            return replace(state, totals=replace(state.totals, rejected=state.totals.rejected + 1))
+        case e.TrafficMeasured():
+            return replace(state, up=event.up, down=event.down)
+        case _:
+            return state
+
+
+def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownCompletion, ...]) -> Card:
+    return Card(key=group.key, round=number, at=at, specialty=group.specialty, question=group.question, completions=blank)
+
+
+def _newest(added: tuple[Card, ...], cards: tuple[Card, ...]) -> tuple[Card, ...]:
+    """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own."""
+    kept: list[Card] = []
+    room = {True: CARDS // 2, False: CARDS // 2}
+    for card in (*added, *cards):
+        if room[card.mine] > 0:
+            room[card.mine] -= 1
+            kept.append(card)
+    return tuple(kept)
+
+
+def _grow(state: State, event: e.CompletionsGrew) -> State:
+    own = [i for i, card in enumerate(state.cards) if card.mine and card.round == event.round]
+    cards = list(state.cards)
+    for question, completion, text, ended in event.rows:
+        if not (0 <= question < len(own) and 0 <= completion < len(cards[own[question]].completions)):
+            continue
+        card = cards[own[question]]
+        grown = list(card.completions)
+        grown[completion] = e.ShownCompletion(text=text, ended=ended)
+        cards[own[question]] = replace(card, completions=tuple(grown))
+    answered = sum(completion.ended for i in own for completion in cards[i].completions)
+    stage: Stage = "judge" if answered and answered == state.answers_expected else "answer"
+    return replace(state, cards=tuple(cards), answered=answered, stage=stage)
+
+
+def _complete(state: State, summary: e.RoundSummary) -> State:
+    totals = replace(
+        state.totals,
+        completions=state.totals.completions + summary.completions,
+        right=state.totals.right + round(summary.solved * summary.completions),
+    )
+    rounds = (*state.rounds, summary)[-ROUNDS:]
+    return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, waiting=summary.waiting, totals=totals)

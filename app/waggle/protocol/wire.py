@@ -1,0 +1,47 @@
+"""JSON lines between our own processes. Strict: both ends ship together, so what cannot be read is a fault, not a guest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from waggle.errors import EngineError
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.state import AnyEvent
+
+MAX_LINE = 16 * 1024 * 1024
+
+_encoder = msgspec.json.Encoder()
+_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+
+
+def line(message: AnyEvent | AnyCommand) -> bytes:
+    """One message as one line, newline included."""
+    return _encoder.encode(message) + b"\n"
+
+
+def event(text: bytes) -> AnyEvent:
+    """Read one event line; raises EngineError when it is not one of this version's events."""
+    try:
+        return _events.decode(text)
+    except msgspec.DecodeError as error:
+        raise EngineError(f"The engine said something unknown: {error}.", "Window and engine must be of one version.") from error
+
+
+def command(text: bytes) -> AnyCommand:
+    """Read one command line; raises EngineError."""
+    try:
+        return _commands.decode(text)
+    except msgspec.DecodeError as error:
+        raise EngineError(f"This command cannot be read: {error}.", "Window and engine must be of one version.") from error
+
+
+def recording(path: Path) -> Iterator[AnyEvent | None]:
+    """The events of a recorded run, oldest first; None stands for a line that this version does not know."""
+    with path.open("rb") as lines:
+        for text in lines:
+            try:
+                yield _events.decode(text)
+            except msgspec.DecodeError:
+                yield None
