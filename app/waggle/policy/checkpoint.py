@@ -1,0 +1,157 @@
+"""Checkpoints: a policy's whole state on disk, written so that a kill at any moment loses nothing that was saved.
+
+    rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names, fp32)  state.json  SHA256SUMS (last)
+
+Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from waggle.errors import CheckpointError, WaggleError
+
+FORMAT = 1
+KEPT = 3
+NAME = re.compile(r"^r(\d{8})$")
+SUMS = "SHA256SUMS"
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from."""
+
+    format: Annotated[int, msgspec.Meta(ge=1)] = FORMAT
+    round: int
+    step: int
+    epoch: int
+    charter: str
+    base: str
+    optimiser: str = "adamw"
+    completions: int = 0
+
+
+class Trained(Protocol):
+    """What can be saved: see TorchPolicy."""
+
+    @property
+    def steps(self) -> int: ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]: ...
+
+    def restore(self, weights: dict[str, Any], moments: dict[str, Any], steps: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A checkpoint that could not be read, and where it lies now."""
+
+    folder: Path
+    reason: str
+
+
+def base_of(model: Path) -> str:
+    """A short name of the model that training begins from: the hash of its configuration."""
+    return hashlib.sha256((model / "config.json").read_bytes()).hexdigest()[:16]
+
+
+def save(root: Path, policy: Trained, saved: Saved) -> int:
+    """Write a checkpoint and drop all but the newest three; the bytes written. Raises OSError when the disk says no."""
+    temporary = root / f".writing-{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    weights, moments = policy.state()
+    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
+    save_file(moments, temporary / "moments.safetensors")
+    (temporary / "state.json").write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
+    names = sorted(path.name for path in temporary.iterdir())
+    (temporary / SUMS).write_text("".join(f"{_sum(temporary / name)}  {name}\n" for name in names))
+    for name in (*names, SUMS):
+        _flush(temporary / name)
+    _flush(temporary)
+    final = root / f"r{saved.round:08d}"
+    shutil.rmtree(final, ignore_errors=True)  # only ever a twin of this very round
+    os.rename(temporary, final)
+    _flush(root)
+    for old in _folders(root)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return sum(path.stat().st_size for path in final.iterdir())
+
+
+def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
+    """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
+
+    Raises CheckpointError when the checkpoints belong to another model; they stay where they are.
+    """
+    aside: list[SetAside] = []
+    for folder in _folders(root):
+        try:
+            saved = _verified(folder)
+        except CheckpointError as error:
+            aside.append(SetAside(_set_aside(folder), error.title))
+            continue
+        if saved.base != base:
+            raise CheckpointError(
+                f"The saved state in {folder} belongs to another model.",
+                "Set model.folder back, or give this model a folder of its own with --home.",
+            )
+        try:
+            policy.restore(load_file(folder / "model.safetensors"), load_file(folder / "moments.safetensors"), saved.step)
+        except (WaggleError, KeyError, SafetensorError) as error:
+            aside.append(SetAside(_set_aside(folder), str(error)))
+            continue
+        return saved, aside
+    return None, aside
+
+
+def _verified(folder: Path) -> Saved:
+    """Check every sum, then read state.json; raises CheckpointError."""
+    try:
+        listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
+        for expected, name in listed:
+            if _sum(folder / Path(name).name) != expected:
+                raise CheckpointError(f"{name} was damaged.")
+        saved = msgspec.json.decode((folder / "state.json").read_bytes(), type=Saved)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"It is incomplete: {error}.") from error
+    if {"model.safetensors", "moments.safetensors", "state.json"} - {name for _, name in listed}:
+        raise CheckpointError("It is incomplete.")
+    if saved.format > FORMAT:
+        raise CheckpointError("It was written by a newer Waggle.", "Update Waggle to go on from it.")
+    return saved
+
+
+def _folders(root: Path) -> list[Path]:
+    """Newest first."""
+    found = [path for path in root.iterdir() if NAME.match(path.name)] if root.is_dir() else []
+    return sorted(found, reverse=True)
+
+
+def _set_aside(folder: Path) -> Path:
+    place = folder.with_name(f"damaged-{folder.name}")
+    shutil.rmtree(place, ignore_errors=True)
+    os.rename(folder, place)
+    return place
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _flush(path: Path) -> None:
+    """fsync a file or, where the system allows it, a folder."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

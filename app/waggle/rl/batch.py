@@ -1,0 +1,87 @@
+"""What a policy takes and gives: token ids in, numpy arrays out. Texts stay outside."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.rl.objective import Clip
+
+Ids = NDArray[np.int32]
+Floats = NDArray[np.float32]
+
+
+def nothing() -> None:
+    """The pause point of whoever never pauses."""
+
+
+def unwatched(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
+    """The audience of whoever does not look."""
+
+
+@dataclass(frozen=True)
+class SampleParams:
+    """How to sample. `pause_point` is called between decode steps and may block, or raise Stopped.
+
+    `watch` sees (tokens (N, max_new), lengths (N,), ended (N,)) after every step: the policy's own arrays, not copies.
+    """
+
+    max_new: int
+    stop: int
+    temperature: float = 1.0
+    pause_point: Callable[[], None] = nothing
+    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = unwatched
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One completion as token ids (T,), its stop token included when it `ended` by itself, and their log-probs (T,)."""
+
+    tokens: Ids
+    logp: Floats
+    ended: bool
+
+
+@dataclass(frozen=True)
+class GroupBatch:
+    """One group to learn from: a prompt and its completions, whose tokens share the prompt's keys and values.
+
+    `advantage` (G,) and `weight` (G,) hold for every token of a completion; `weight` already contains 1 / (groups * G * T).
+    `old_logp` holds the sampling policy's log-probs, or None where the update's own first pass is the reference
+    (one update per batch: the ratio is 1).
+    """
+
+    prompt: Ids
+    completions: tuple[Ids, ...]
+    advantage: Floats
+    weight: Floats
+    old_logp: tuple[Floats, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StepParams:
+    """How to take one optimiser step. `pause_point` is called between groups and before the step itself."""
+
+    learning_rate: float
+    temperature: float = 1.0
+    clip: Clip = field(default_factory=Clip)
+    max_gradient_norm: float = 1.0
+    pause_point: Callable[[], None] = nothing
+
+
+@dataclass(frozen=True)
+class StepMetrics:
+    """What one step did. `loss` and `clip_fraction` are weighted like the objective; entropy in nats per token."""
+
+    loss: float
+    clip_fraction: float
+    gradient_norm: float
+    entropy: float
+
+
+def token_weight(groups: int, completion_lengths: Sequence[int]) -> Floats:
+    """The weight of each token of each completion, (G,): every group counts 1 / groups whatever its size, every
+    completion of a group the same, every token of a completion the same. Gated completions stay in the denominator."""
+    lengths = np.asarray(completion_lengths, np.float32)
+    return (1.0 / (groups * len(completion_lengths) * np.maximum(lengths, 1.0))).astype(np.float32)

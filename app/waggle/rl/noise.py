@@ -1,0 +1,21 @@
+"""Sampling noise as a function of (seed, round, question, completion): no generator state exists that could be lost."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+STREAMS = {"sample": 1, "draw": 2, "choose": 3, "held_out": 4}
+
+
+def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
+    """The generator of one named purpose; equal arguments give equal numbers on every machine."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, STREAMS[stream], *key])))
+
+
+def uniforms(seed: int, stream: str, number: int, questions: int, group_size: int, length: int) -> NDArray[np.float32]:
+    """Numbers in [0, 1) that pick tokens, shape (questions * group_size, length): a row for each completion of a round."""
+    rows = [
+        generator(seed, stream, number, question, completion).random(length, dtype=np.float32)
+        for question in range(questions)
+        for completion in range(group_size)
+    ]
+    return np.stack(rows)

@@ -1,0 +1,233 @@
+"""One round of SAPO on one node: draw, answer, judge, share, gather, learn. This is the page to read first.
+
+    draw questions; the policy answers each several times; the verifier judges; the swarm gets ours and gives theirs;
+    keep the groups that teach; learn once; say how it went.
+
+`play` is a generator that yields what happened after each stage, so it can be watched, and stopped between any two.
+Everything random is a function of (seed, round, question, completion). Left out: when to run, where to save, whom to tell.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.rl.batch import Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
+from waggle.rl.noise import generator, uniforms
+from waggle.rl.objective import Clip
+from waggle.sapo.lesson import Lesson, external_lesson, local_lesson
+from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
+from waggle.sapo.sharing import TrainingSet, draw_training_set
+from waggle.tasks.charter import Charter
+from waggle.tasks.group import Completion, Group, JudgedGroup
+from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"  # what decoding puts where bytes are no text
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The numbers of a round. `questions` are drawn; `local` (I) and `external` (J) groups are trained on."""
+
+    questions: int = 8
+    local: int = 4
+    external: int = 4
+    group_size: int = 8  # G
+    max_new: int = 24  # tokens of a completion, its stop token included
+    temperature: float = 1.0
+    learning_rate: float = 5e-4
+    warmup_steps: int = 10
+    clip: Clip = field(default_factory=Clip)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Who plays: one policy, one identity, one source of randomness, among others under one charter."""
+
+    policy: Policy
+    tokens: Tokens
+    swarm: Swarm
+    verifier: Verifier
+    charter: Charter
+    origin: bytes
+    seed: int
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """`groups` have no completions yet."""
+
+    round: int
+    epoch: int
+    groups: tuple[tuple[Group, Question], ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    round: int
+    groups: tuple[JudgedGroup, ...]
+    tokens: int  # generated
+
+
+@dataclass(frozen=True)
+class Shared:
+    round: int
+    groups: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    round: int
+    local: int
+    external: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """`metrics` is None where no group taught anything and so no step was taken."""
+
+    round: int
+    lessons: tuple[Lesson, ...]
+    metrics: StepMetrics | None
+    learning_rate: float
+    external_share: float  # of the absolute advantage trained on
+
+
+Stage = Drawn | Judged | Shared | Gathered | Learned
+
+
+def play(
+    number: int,
+    epoch: int,
+    node: Node,
+    rules: Rules,
+    *,
+    pause_point: Callable[[], None] = nothing,
+    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = unwatched,
+) -> Iterator[Stage]:
+    """Play round `number`. `pause_point` may block or raise Stopped; `watch` sees completions while they are written."""
+    drawn = draw(number, epoch, node, rules)
+    yield drawn
+
+    params = SampleParams(
+        max_new=rules.max_new, stop=node.tokens.stop, temperature=rules.temperature, pause_point=pause_point, watch=watch
+    )
+    prompts = [node.tokens.encode(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    noise = uniforms(node.seed, "sample", number, len(prompts), rules.group_size, rules.max_new)
+    sampled = node.policy.sample(prompts, noise, params)
+
+    judged = judge(number, node, drawn, sampled)
+    yield judged
+
+    shareable = [group for one in judged.groups if (group := readable(one.group, node.charter)) is not None]
+    yield Shared(number, len(shareable), node.swarm.share(number, epoch, shareable, node.model) if shareable else 0)
+
+    training = gather(number, node, rules, len(judged.groups))
+    waiting = len(node.swarm.waiting())
+    yield Gathered(number, len(training.local), len(training.external), waiting)
+
+    yield learn(number, node, rules, training, judged, sampled, pause_point)
+
+
+def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
+    """Specialties uniformly with replacement; reserved questions are passed over to the next index."""
+    noise = generator(node.seed, "draw", number)
+    specialties = node.charter.specialties
+    cap = node.charter.index_cap
+    chosen: dict[QuestionId, Question] = {}
+    ids = [
+        QuestionId(specialties[int(noise.integers(len(specialties)))].dataset, epoch, int(noise.integers(cap)))
+        for _ in range(rules.questions)
+    ]
+    while ids:
+        made = node.verifier.questions([(one.dataset, seed_of(node.charter.digest, node.origin, one)) for one in ids])
+        again = []
+        for one, question in zip(ids, made, strict=True):
+            if split_of(question.dataset, question.text) == "train" and one not in chosen:
+                chosen[one] = question
+            else:
+                again.append(QuestionId(one.dataset, epoch, (one.index + 1) % cap))
+        ids = again
+    groups = tuple((Group(origin=node.origin, id=one, completions=()), question) for one, question in chosen.items())
+    return Drawn(number, epoch, groups)
+
+
+def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Sampled]]) -> Judged:
+    """Turn tokens into texts and let the verifier judge exactly those texts."""
+    groups = [
+        Group(origin=group.origin, id=group.id, completions=tuple(_completion(node.tokens, one) for one in row))
+        for (group, _), row in zip(drawn.groups, sampled, strict=True)
+    ]
+    questions = [question for _, question in drawn.groups]
+    verdicts = iter(
+        node.verifier.judge(
+            [(question, one) for group, question in zip(groups, questions, strict=True) for one in group.completions]
+        )
+    )
+    judged = tuple(
+        JudgedGroup(
+            group=group,
+            question=question,
+            verdicts=tuple(next(verdicts) for _ in group.completions),
+            round=number,
+            model=node.model,
+        )
+        for group, question in zip(groups, questions, strict=True)
+    )
+    return Judged(number, judged, sum(len(one.tokens) for row in sampled for one in row))
+
+
+def readable(group: Group, charter: Charter) -> Group | None:
+    """The part of a group that others can read: without trailing half-written characters, broken or overlong texts.
+
+    None where fewer completions are left than the charter's smallest group.
+    """
+    kept = []
+    for one in group.completions:
+        text = one.text if one.ended else one.text.rstrip(UNREADABLE)
+        if UNREADABLE not in text and len(text) <= charter.completion_characters:
+            kept.append(Completion(text=text, ended=one.ended, by=one.by))
+    if len(kept) < charter.group_size_min:
+        return None
+    return Group(origin=group.origin, id=group.id, completions=tuple(kept))
+
+
+def gather(number: int, node: Node, rules: Rules, own: int) -> TrainingSet:
+    """I local + J external groups; what is drawn from the pool leaves it."""
+    noise = generator(node.seed, "choose", number)
+    training = draw_training_set(own, node.swarm.waiting(), local=rules.local, external=rules.external, noise=noise)
+    node.swarm.take(training.external)
+    return training
+
+
+def learn(
+    number: int,
+    node: Node,
+    rules: Rules,
+    training: TrainingSet,
+    judged: Judged,
+    sampled: Sequence[Sequence[Sampled]],
+    pause_point: Callable[[], None],
+) -> Learned:
+    """One optimiser step on the training set; none where nothing pulls."""
+    own = [local_lesson(node.charter, node.tokens, judged.groups[i], sampled[i], training.size) for i in training.local]
+    others = [external_lesson(node.charter, node.tokens, group, training.size, rules.max_new) for group in training.external]
+    lessons = (*own, *others)
+    rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
+    batches = [lesson.batch for lesson in lessons if lesson.batch is not None]
+    metrics = None
+    if batches:
+        params = StepParams(learning_rate=rate, temperature=rules.temperature, clip=rules.clip, pause_point=pause_point)
+        metrics = node.policy.step(batches, params)
+    pull = sum(lesson.pull for lesson in lessons)
+    share = sum(lesson.pull for lesson in others) / pull if pull else 0.0
+    return Learned(number, lessons, metrics, rate, share)
+
+
+def _completion(tokens: Tokens, sampled: Sampled) -> Completion:
+    ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
+    return Completion(text=tokens.decode(ids), ended=sampled.ended)

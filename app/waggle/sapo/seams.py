@@ -1,0 +1,66 @@
+"""What a round needs of the world: a policy, its words, a swarm, a verifier. Fakes of each are in fakes.py."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import Question
+
+
+class Policy(Protocol):
+    """A model that speaks and learns, in token ids. Used from one thread."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps taken so far."""
+        ...
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        """G completions of each of P prompts; row p * G + g of `uniforms` (P * G, max_new) picks completion g of prompt p."""
+        ...
+
+    def logprobs(self, batch: GroupBatch, temperature: float) -> tuple[Floats, ...]:
+        """The log-probs of each completion's tokens after the batch's prompt."""
+        ...
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        """One optimiser step on a training set; raises Stopped before it took effect, never after."""
+        ...
+
+
+class Tokens(Protocol):
+    """A policy's vocabulary. Special tokens inside a text are plain text."""
+
+    @property
+    def stop(self) -> int:
+        """The token that ends a completion."""
+        ...
+
+    def encode(self, text: str) -> Ids: ...
+
+    def decode(self, ids: Ids) -> str: ...
+
+
+class Swarm(Protocol):
+    """Others. Every method answers at once from memory: a round never waits for a peer."""
+
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the glossary's word
+        """Hand groups to the network; the bytes of the record."""
+        ...
+
+    def waiting(self) -> Sequence[JudgedGroup]:
+        """External groups received, verified and judged here, not yet trained on."""
+        ...
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        """These were drawn into a training set."""
+        ...
+
+
+class Verifier(Protocol):
+    """Questions and verdicts."""
+
+    def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]: ...
+
+    def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]: ...

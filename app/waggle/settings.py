@@ -1,0 +1,132 @@
+"""Every choice a person can make, with its default and its reason. A TOML file, checked strictly, never half applied."""
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from waggle.errors import SettingsError
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With whom. Without seeds a node waits to be found; `solo` never opens the network at all."""
+
+    solo: bool = False
+    seeds: tuple[str, ...] = ()  # multiaddresses with a peer id: /ip4/192.0.2.1/tcp/4001/p2p/12D3...
+    host: str = "0.0.0.0"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: any free one
+    charter: str = ""  # a charter file; empty: the swarm that ships with Waggle
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is trained: a transformers folder, or the starter that ships with Waggle."""
+
+    folder: str = ""
+
+
+class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One round: draw `questions`, keep `local` of them and `external` groups of peers, learn once (SAPO, algorithm 1)."""
+
+    questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
+    external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
+    group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
+    max_new_tokens: Annotated[int, msgspec.Meta(ge=4, le=2048)] = 24  # the longest answer to the starter's questions is 22
+    temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
+    learning_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1e-2)] = 5e-4
+    warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are all sign and no size
+    held_out_every: Positive = 25  # rounds between two honest scores
+    held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
+
+
+class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much of this computer. `threads` 0: half of its cores, so that it stays pleasant to use."""
+
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    device: Literal["auto", "cpu", "cuda", "xpu"] = "auto"
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    theme: Literal["system", "light", "dark", "high_contrast"] = "system"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    swarm: Swarm = Swarm()
+    model: Model = Model()
+    learning: Learning = Learning()
+    computer: Computer = Computer()
+    window: Window = Window()
+
+
+def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
+    """The settings of a file (a missing one means all defaults) with `key=value` overrides; raises SettingsError.
+
+    A file that cannot be used is left exactly as it is.
+    """
+    table: dict[str, Any] = {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        pass  # nobody has chosen anything yet
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {path} cannot be read.", f"Check that it is yours to read ({error}).") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} is not valid TOML: {error}.", "Mend that line, or rename the file."
+        ) from error
+    for override in overrides:
+        _override(table, override)
+    return _checked(table, str(path) if path.exists() else "the command line")
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    key, equals, value = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or len(parts) != 2:
+        raise SettingsError(f"--set {override} is not of the form section.name=value.", "For example: --set swarm.port=4001")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value  # a bare word is a string: nobody wants to quote paths twice on a command line
+    table.setdefault(parts[0], {})[parts[1]] = parsed
+
+
+def _checked(table: dict[str, Any], source: str) -> Settings:
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
+    learning = settings.learning
+    if learning.local + learning.external == 0:
+        raise SettingsError("learning.local and learning.external cannot both be 0.", "The default is 4 and 4.")
+    if learning.local > learning.questions:
+        raise SettingsError(
+            f"learning.local is {learning.local}, but only {learning.questions} questions are drawn.",
+            "Lower learning.local or raise learning.questions.",
+        )
+    return settings
+
+
+def _plain(message: str) -> str:
+    """msgspec's sentence with its JSON path written as a settings key."""
+    where = re.search(r" - at `\$\.?([^`]*)`", message)
+    key = where.group(1) if where else ""
+    what = re.sub(r" - at `[^`]*`", "", message).replace("Object contains unknown field", "unknown setting")
+    return f"{key}: {what}" if key else what
+
+
+def _nearest(message: str) -> str:
+    unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?([^`]*)`)?", message)
+    if not unknown:
+        return ""
+    section = unknown.group(2)
+    known = [field.name for field in msgspec.structs.fields(Settings)]
+    if section in known:
+        known = [field.name for field in msgspec.structs.fields(type(getattr(Settings(), section)))]
+    close = difflib.get_close_matches(unknown.group(1), known, n=1)
+    return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
