@@ -124,7 +124,8 @@ def play(
     yield judged
 
     shareable = [group for one in judged.groups if (group := readable(one.group, node.charter)) is not None]
-    yield Shared(number, len(shareable), node.swarm.share(number, epoch, shareable, node.model) if shareable else 0)
+    sent = node.swarm.share(number, epoch, shareable, node.model) if shareable else 0
+    yield Shared(number, len(shareable) if sent else 0, sent)
 
     training = gather(number, node, rules, len(judged.groups))
     waiting = len(node.swarm.waiting())
@@ -159,7 +160,7 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
 def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Sampled]]) -> Judged:
     """Turn tokens into texts and let the verifier judge exactly those texts."""
     groups = [
-        Group(origin=group.origin, id=group.id, completions=tuple(_completion(node.tokens, one) for one in row))
+        Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokens, one) for one in row))
         for (group, _), row in zip(drawn.groups, sampled, strict=True)
     ]
     questions = [question for _, question in drawn.groups]
@@ -228,6 +229,7 @@ def learn(
     return Learned(number, lessons, metrics, rate, share)
 
 
-def _completion(tokens: Tokens, sampled: Sampled) -> Completion:
+def completion_of(tokens: Tokens, sampled: Sampled) -> Completion:
+    """What a policy wrote, as text, without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
     return Completion(text=tokens.decode(ids), ended=sampled.ended)

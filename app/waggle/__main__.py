@@ -1,0 +1,8 @@
+"""`python -m waggle`."""
+
+import sys
+
+from waggle.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `lab`. Heavy imports come after the arguments are understood."""
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from waggle import __version__
+from waggle.errors import WaggleError
+
+LABS = ("starter",)
+CTL = ("status", "pause", "resume", "stop")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse, then open one door; the exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.door(arguments))
+    except WaggleError as error:
+        sys.stderr.write(f"waggle: {error.title}\n")
+        if error.advice:
+            sys.stderr.write(f"        {error.advice}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
+    made.add_argument("--version", action="version", version=f"waggle {__version__}")
+    _shared(made)
+    made.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run instead of an engine")
+    made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
+    made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
+    made.add_argument("--page", choices=("home", "live", "progress", "peers"))
+    made.add_argument(
+        "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
+    )
+    made.set_defaults(door=_window, stdio=False)
+    doors = made.add_subparsers(title="other doors", metavar="DOOR")
+
+    engine = doors.add_parser("engine", help="contribute without a window; events are JSON lines on stdout")
+    _shared(engine)
+    engine.add_argument("--stdio", action="store_true", help="take commands from stdin; its end means leave")
+    engine.set_defaults(door=_engine)
+
+    seed = doors.add_parser("seed", help="a node that others find the swarm through; it trains nothing")
+    _shared(seed)
+    seed.set_defaults(door=_seed)
+
+    ctl = doors.add_parser("ctl", help="ask the engine of a folder")
+    _shared(ctl)
+    ctl.add_argument("verb", choices=CTL)
+    ctl.add_argument("--minutes", type=float, help="with pause: resume by itself after so long")
+    ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
+    ctl.set_defaults(door=_ctl)
+
+    lab = doors.add_parser("lab", help="experiments and recipes")
+    lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
+    lab.add_argument("rest", nargs=argparse.REMAINDER, help="its own options: see `waggle lab NAME --help`")
+    lab.set_defaults(door=_lab)
+    return made
+
+
+def _shared(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--home", type=Path, metavar="FOLDER", help="where this node keeps everything (default: per user)")
+    made.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE", help="a setting, for this run only")
+
+
+def _window(arguments: argparse.Namespace) -> int:
+    from waggle.gui import app
+
+    arguments.engine_arguments = [part for value in arguments.set for part in ("--set", value)]
+    if arguments.home:
+        arguments.engine_arguments += ["--home", str(arguments.home)]
+    return app.run(arguments)
+
+
+def _engine(arguments: argparse.Namespace) -> int:
+    from waggle import log
+    from waggle.engine import main as engine
+
+    log.start()
+    return engine.run(arguments)
+
+
+def _seed(arguments: argparse.Namespace) -> int:
+    from waggle import log
+    from waggle.engine import seed
+
+    log.start()
+    return seed.run(arguments)
+
+
+def _ctl(arguments: argparse.Namespace) -> int:
+    from waggle.engine import ctl
+
+    return ctl.run(arguments)
+
+
+def _lab(arguments: argparse.Namespace) -> int:
+    laboratory = importlib.import_module(f"waggle.lab.{arguments.lab}")
+    made = argparse.ArgumentParser(prog=f"waggle lab {arguments.lab}", description=(laboratory.__doc__ or "").split("\n")[0])
+    laboratory.add_arguments(made)
+    return int(laboratory.run(made.parse_args(arguments.rest)))

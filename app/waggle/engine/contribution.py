@@ -1,0 +1,126 @@
+"""Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.engine import telling
+from waggle.engine.gate import Gate
+from waggle.engine.history import History
+from waggle.errors import Stopped
+from waggle.policy import checkpoint
+from waggle.protocol import events
+from waggle.rl.batch import Ids
+from waggle.sapo import held_out
+from waggle.sapo import round as sapo
+from waggle.tasks.questions import Question, epoch_at
+
+GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
+Tell = Callable[[events.EngineEvent], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What contribution needs to know beyond the node and its rules."""
+
+    checkpoints: Path
+    base: str  # of the model that training began from
+    held_out: tuple[Question, ...]
+    held_out_every: int  # rounds
+
+
+@dataclass
+class Contribution:
+    """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
+
+    node: sapo.Node
+    rules: sapo.Rules
+    plan: Plan
+    history: History
+    gate: Gate
+    tell: Tell
+    round: int
+    completions: int
+    steps: Callable[[], int]
+    save: Callable[[checkpoint.Saved], int]
+    pause_after_round: Callable[[], bool]
+    clock: Callable[[], float] = time.time
+    _grown: float = field(default=0.0, init=False)
+
+    def run(self) -> None:
+        """Contribute until stopped; every other error ends the engine through its main."""
+        try:
+            if self.round == 0:
+                self._measure(0)  # where it began
+            while True:
+                self.gate()
+                self._play()
+                if self.pause_after_round():
+                    self.gate.close()
+        except Stopped:
+            return
+
+    def _play(self) -> None:
+        number, epoch, started = self.round, epoch_at(self.clock()), time.perf_counter()
+        stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
+        titles = telling.Titles(self.node.charter)
+        for stage in stages:
+            match stage:
+                case sapo.Drawn():
+                    self.tell(telling.drawn(stage, titles, self.rules.group_size))
+                case sapo.Judged():
+                    own = stage
+                    self.tell(telling.judged(stage, titles))
+                case sapo.Shared():
+                    self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
+                case sapo.Gathered():
+                    gathered = stage
+                    self.tell(
+                        events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
+                    )
+                case sapo.Learned():
+                    count = sum(len(group.verdicts) for group in own.groups)
+                    self.tell(telling.learned(stage, count, own.tokens, self.steps()))
+                    seconds = time.perf_counter() - started
+                    summary = telling.summary(self.clock(), seconds, own, gathered, stage, titles)
+        self._finish(summary, epoch)
+
+    def _finish(self, summary: events.RoundSummary, epoch: int) -> None:
+        """Keep the round: checkpoint first, because what the window says is kept must be."""
+        self.round += 1
+        self.completions += summary.completions
+        saved = checkpoint.Saved(
+            round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
+            completions=self.completions,
+        )  # fmt: skip
+        written = self.save(saved)
+        self.history.keep_round(summary)
+        self.tell(events.RoundCompleted(summary=summary))
+        self.tell(events.CheckpointSaved(round=self.round, bytes=written))
+        if self.round % self.plan.held_out_every == 0:
+            self._measure(self.round)
+
+    def _measure(self, number: int) -> None:
+        score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
+        told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total)
+        self.history.keep_score(told)
+        self.tell(events.HeldOutMeasured(score=told))
+
+    def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
+        now = time.monotonic()
+        if now - self._grown < GROWTH_SECONDS:
+            return
+        self._grown = now
+        size = self.rules.group_size
+        rows = tuple(
+            (i // size, i % size, self._words(tokens[i, :length], bool(ended[i])), bool(ended[i]))
+            for i, length in enumerate(lengths)
+        )
+        self.tell(events.CompletionsGrew(round=self.round, rows=rows))
+
+    def _words(self, ids: Ids, ended: bool) -> str:
+        return self.node.tokens.decode(ids[:-1] if ended else ids)

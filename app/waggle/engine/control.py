@@ -1,0 +1,87 @@
+"""The control socket: `waggle ctl` and scripts ask the engine through it. Only this user can open its folder.
+
+Left out: Windows, whose named pipe comes with its installer.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from waggle.errors import EngineError
+from waggle.paths import Home
+from waggle.protocol import events, wire
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.state import AnyEvent
+
+LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
+Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
+
+
+def socket_path(home: Home) -> Path:
+    """Where a home's engine listens: in its own folder, or in a short private one when that name is too long."""
+    path = home.control / "engine.sock"
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        return path
+    name = hashlib.sha256(os.fsencode(home.root.resolve())).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{name}" / "engine.sock"
+
+
+async def serve(home: Home, obey: Obey) -> asyncio.Server:
+    """Listen for commands; raises EngineError when another engine already does."""
+    path = socket_path(home)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    if _answers(path):
+        raise EngineError("Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home.")
+    path.unlink(missing_ok=True)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the asker left before the answer
+            while line := await reader.readline():
+                for event in await answers_to(line, obey):
+                    writer.write(wire.line(event))
+                await writer.drain()
+        writer.close()
+
+    return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
+
+
+async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
+    """Obey one command line; a line that is no command is refused in words."""
+    try:
+        return await obey(wire.command(line))
+    except EngineError as error:
+        return (events.CommandRefused(id="", title=error.title, advice=error.advice),)
+
+
+def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent]:
+    """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(seconds)
+            connection.connect(str(socket_path(home)))
+            connection.sendall(wire.line(command))
+            answers: list[AnyEvent] = []
+            for line in connection.makefile("rb"):
+                answers.append(wire.event(line))
+                if isinstance(answers[-1], events.CommandDone | events.CommandRefused):
+                    return answers
+    except TimeoutError as error:
+        raise EngineError("The engine does not answer.", "Wait a moment, or look at its log.") from error
+    except (FileNotFoundError, ConnectionError) as error:
+        raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
+    raise EngineError("The engine ended before it answered.", "Look at its log.")
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True

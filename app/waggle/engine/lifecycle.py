@@ -1,0 +1,108 @@
+"""The engine's state machine: which phase it is in, and what a command does to it.
+
+    preparing -> contributing <-> finishing -> paused -> contributing ... -> stopped
+
+Lives on the engine's loop; the policy thread meets it at the gate only.
+"""
+
+import asyncio
+from typing import assert_never
+
+from waggle.engine.gate import Gate
+from waggle.engine.history import History
+from waggle.engine.teller import Teller
+from waggle.protocol import commands, events
+from waggle.protocol.state import AnyEvent, Snapshot
+
+PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
+
+
+class Lifecycle:
+    """Obeys commands."""
+
+    def __init__(self, teller: Teller, history: History) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._teller = teller
+        self._history = history
+        self._reached = asyncio.Event()
+        self._resume_timer: asyncio.TimerHandle | None = None
+        self._until: float | None = None
+        self._after_round = False
+        self._stopping = False
+        self.gate = Gate(self._gate_waits)
+
+    def pause_after_round(self) -> bool:
+        """Asked by the policy thread after each round."""
+        return self._after_round
+
+    def begin(self) -> None:
+        """Everything is ready; a pause that was asked for meanwhile holds."""
+        if self._teller.state.phase == "preparing":
+            self._tell_phase("contributing")
+
+    def stop(self) -> None:
+        """End after the step in progress."""
+        self._stopping = True
+        self.gate.stop()
+
+    async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
+        """Do it, then answer: any events that are meant for the asker alone, and CommandDone last."""
+        answers: list[AnyEvent] = []
+        match command:
+            case commands.Pause():
+                await self._pause(command)
+            case commands.Resume():
+                self._resume()
+            case commands.Stop():
+                self.stop()
+            case commands.Status():
+                answers.append(Snapshot(state=self._teller.state))
+            case commands.QueryHistory():
+                answers.append(self._history.told())
+            case _:
+                assert_never(command)
+        return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+
+    async def _pause(self, command: commands.Pause) -> None:
+        self._set_timer(command.until)
+        preparing = self._teller.state.phase == "preparing"
+        if command.after_round and not preparing:
+            self._after_round = True
+            self._tell_phase("finishing")
+            return
+        self.gate.close()
+        if preparing:
+            return  # the gate is met when loading is done; nothing trains until then
+        if self._teller.state.phase == "paused":
+            self._tell_phase("paused")  # perhaps with another end
+            return
+        await asyncio.wait_for(self._reached.wait(), PAUSE_SECONDS)
+
+    def _resume(self) -> None:
+        self._set_timer(None)
+        self._after_round = False
+        self._reached.clear()
+        self.gate.open()
+        if self._teller.state.phase in ("paused", "finishing"):
+            self._tell_phase("contributing")
+
+    def _gate_waits(self) -> None:
+        self._loop.call_soon_threadsafe(self._at_gate)
+
+    def _at_gate(self) -> None:
+        """The policy thread waits between two steps."""
+        if self._stopping:
+            return
+        self._reached.set()
+        self._tell_phase("paused")
+
+    def _set_timer(self, until: float | None) -> None:
+        if self._resume_timer is not None:
+            self._resume_timer.cancel()
+        self._until = until
+        delay = None if until is None else max(0.0, until - self._teller.now())
+        self._resume_timer = None if delay is None else self._loop.call_later(delay, self._resume)
+
+    def _tell_phase(self, phase: events.Phase) -> None:
+        until = self._until if phase in ("paused", "finishing") else None
+        self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=until))

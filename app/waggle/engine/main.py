@@ -1,0 +1,144 @@
+"""The engine's main: prepares everything, contributes until told to stop, and turns any crash into one event.
+
+Without `--stdio` it is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
+stdin belongs to a window, and its end means leave.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from waggle import paths, settings
+from waggle.engine import control, stdio
+from waggle.engine.contribution import Contribution, Plan
+from waggle.engine.history import History
+from waggle.engine.lifecycle import Lifecycle
+from waggle.engine.prepare import Prepared, prepare
+from waggle.engine.teller import Teller
+from waggle.errors import SettingsError, WaggleError
+from waggle.policy import checkpoint
+from waggle.protocol import events, wire
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the engine to its end; the exit code."""
+    kept = stdio.claim_stdout()
+    writer = stdio.Writer(kept)
+    try:
+        return asyncio.run(_run(arguments, writer))
+    finally:
+        writer.close()
+
+
+async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
+    try:
+        home = _home(arguments.home)
+    except SettingsError as error:  # there is no place for a record yet
+        writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
+        return 1
+    teller = Teller(home.events)
+    teller.attach(writer)
+    try:
+        chosen = settings.read(home.settings, tuple(arguments.set))
+        await _contribute(home, chosen, teller, stdio_commands=arguments.stdio, writer=writer)
+    except WaggleError as error:
+        teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
+        return 1
+    except Exception as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
+        detail = "".join(traceback.format_exception(error))[-8000:]
+        title = f"The engine met an unexpected error: {type(error).__name__}."
+        teller.tell(events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail))
+        return 1
+    finally:
+        teller.close()
+    return 0
+
+
+def _home(chosen: Path | None) -> paths.Home:
+    home = paths.Home(chosen.expanduser()) if chosen else paths.default_home()
+    try:
+        return home.prepare()
+    except OSError as error:
+        raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
+
+
+async def _contribute(
+    home: paths.Home, chosen: settings.Settings, teller: Teller, *, stdio_commands: bool, writer: stdio.Writer
+) -> None:
+    loop = asyncio.get_running_loop()
+    policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(policy_thread.shutdown)
+        history = History(home.history)
+        stack.callback(history.close)
+        lifecycle = Lifecycle(teller, history)
+        stack.callback(lifecycle.gate.stop)
+        server = await control.serve(home, lifecycle.obey)
+        stack.callback(server.close)
+        _listen(lifecycle, writer if stdio_commands else None)
+        if history.set_aside:
+            teller.tell(
+                events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
+            )
+        prepared = await prepare(home, chosen, teller, policy_thread, stack)
+        contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
+        lifecycle.begin()
+        # a stop opens the gate for good, so that this is the only thing to wait for
+        await loop.run_in_executor(policy_thread, contribution.run)
+    teller.tell(events.EngineStopped(round=contribution.round))
+
+
+def _contribution(
+    home: paths.Home,
+    chosen: settings.Settings,
+    prepared: Prepared,
+    history: History,
+    lifecycle: Lifecycle,
+    teller: Teller,
+) -> Contribution:
+    policy = prepared.opened.policy
+    plan = Plan(
+        checkpoints=home.checkpoints,
+        base=prepared.base,
+        held_out=prepared.held_out,
+        held_out_every=chosen.learning.held_out_every,
+    )
+    return Contribution(
+        node=prepared.node,
+        rules=prepared.rules,
+        plan=plan,
+        history=history,
+        gate=lifecycle.gate,
+        tell=teller.tell_soon,
+        round=prepared.round,
+        completions=prepared.completions,
+        steps=lambda: policy.steps,
+        save=lambda saved: checkpoint.save(home.checkpoints, policy, saved),
+        pause_after_round=lifecycle.pause_after_round,
+    )
+
+
+def _listen(lifecycle: Lifecycle, writer: stdio.Writer | None) -> None:
+    """Take commands from stdin (where a window writes them) and stop signals."""
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: stdin's end and ctl remain
+            loop.add_signal_handler(name, lifecycle.stop)
+    if writer is None:
+        return
+    answering: set[asyncio.Task[None]] = set()
+
+    async def answer(line: bytes) -> None:
+        for event in await control.answers_to(line, lifecycle.obey):
+            writer(wire.line(event))
+
+    def got(line: bytes) -> None:
+        task = loop.create_task(answer(line))
+        answering.add(task)
+        task.add_done_callback(answering.discard)
+
+    stdio.read_lines(loop, got, lifecycle.stop)

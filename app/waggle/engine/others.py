@@ -1,0 +1,89 @@
+"""Others: joins the swarm a person chose, and turns its news into events."""
+
+from contextlib import AsyncExitStack
+from typing import assert_never
+
+from waggle import paths
+from waggle.engine import telling
+from waggle.engine.teller import Teller
+from waggle.protocol import events
+from waggle.sapo.seams import Swarm
+from waggle.settings import Settings
+from waggle.swarm import news
+from waggle.swarm.identity import Identity, name_of, text_of
+from waggle.swarm.options import SwarmOptions
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+
+def options_of(home: paths.Home, chosen: Settings) -> SwarmOptions:
+    """The network part of the settings."""
+    return SwarmOptions(host=chosen.swarm.host, port=chosen.swarm.port, seeds=chosen.swarm.seeds, known_peers=home.known_peers)
+
+
+async def join(
+    home: paths.Home,
+    chosen: Settings,
+    charter: Charter,
+    myself: Identity,
+    verifier: Verifier,
+    teller: Teller,
+    stack: AsyncExitStack,
+) -> Swarm:
+    """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
+    if chosen.swarm.solo:
+        from waggle.swarm.solo import SoloSwarm
+
+        teller.tell(events.ReachChanged(reach="solo", peers=0))
+        return SoloSwarm()
+    from waggle.swarm.node import SwarmNode
+
+    titles = telling.Titles(charter)
+    node = SwarmNode(options_of(home, chosen), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles)))
+    stack.push_async_callback(node.close)
+    await node.start()
+    return node
+
+
+def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
+    """The event for one piece of news."""
+    match told:
+        case news.GroupsArrived():
+            groups = tuple(telling.shown(group, titles) for group in told.groups)
+            return events.PeerGroupsArrived(
+                origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model, groups=groups
+            )
+        case news.RecordDropped():
+            return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)
+        case news.PeerSeen():
+            return events.PeerChanged(peer=_peer(told))
+        case news.ReachFound():
+            return events.ReachChanged(reach=told.reach, peers=told.peers, tried=told.tried, address=told.address)
+        case news.NetworkRestarted():
+            return events.PartRestarted(part="network", reason=told.reason)
+        case news.TrafficCounted():
+            return events.TrafficMeasured(up=told.up, down=told.down)
+        case news.ClockSkewed():
+            advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
+            return events.Warned(title=f"This computer's clock is {abs(told.seconds):.0f} s off.", advice=advice)
+        case _:
+            assert_never(told)
+
+
+def _peer(told: news.PeerSeen) -> events.PeerInfo:
+    peer = told.peer
+    return events.PeerInfo(
+        id=text_of(peer.id),
+        name=peer.name,
+        connection=peer.connection,
+        model=peer.model,
+        round=peer.round,
+        received=peer.received,
+        useful=peer.useful,
+        used=peer.used,
+        taken=peer.taken,
+        rejected=peer.rejected,
+        mean_reward=peer.mean_reward,
+        delay_ms=peer.delay_ms,
+        seen_at=peer.seen_at,
+    )

@@ -1,0 +1,160 @@
+"""Prepares an engine: charter, verifier, model, last checkpoint, swarm; each told as it comes, so that a window can show it."""
+
+import asyncio
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import waggle
+from waggle import paths
+from waggle.engine import others
+from waggle.engine.teller import Teller
+from waggle.errors import ModelError
+from waggle.policy import checkpoint
+from waggle.policy.choose import Opened, open_policy, threads_for
+from waggle.protocol import PROTOCOL, events
+from waggle.sapo.round import Node, Rules
+from waggle.settings import Settings
+from waggle.swarm import identity
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question
+from waggle.tasks.verifier import Verifier
+
+PARTS = ("Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm")
+STARTER_NOTE = (
+    "The starter knows many answers but hardly ever writes them in the answer tag. "
+    "Its first climb is that habit being found and passed on, not new arithmetic."
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A node that can play from `round` on."""
+
+    node: Node
+    rules: Rules
+    opened: Opened
+    base: str
+    round: int
+    completions: int
+    held_out: tuple[Question, ...]
+
+
+async def prepare(
+    home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack
+) -> Prepared:
+    """Make everything a round needs; `stack` closes it again. Raises WaggleError."""
+    loop = asyncio.get_running_loop()
+    charter = charters.read(Path(chosen.swarm.charter).expanduser()) if chosen.swarm.charter else charters.first_swarm()
+    myself = identity.load_or_create(home.identity)
+    folder = _model_folder(chosen)
+
+    _tell_part(teller, 0)
+    verifier = await asyncio.to_thread(
+        Verifier, charter, restarted=lambda reason: teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
+    )
+    stack.callback(verifier.close)
+    held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
+
+    _tell_part(teller, 1)
+    open_here = partial(open_policy, folder, device=chosen.computer.device, threads=threads_for(chosen.computer.threads))
+    opened = await loop.run_in_executor(policy_thread, open_here)
+
+    _tell_part(teller, 2)
+    base = checkpoint.base_of(folder)
+    load = partial(checkpoint.load_newest, home.checkpoints, opened.policy, base)
+    saved, aside = await loop.run_in_executor(policy_thread, load)
+    for one in aside:
+        teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+
+    _tell_part(teller, 3)
+    swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
+    model = _model_name(folder, opened.policy.parameters)
+    node = Node(
+        policy=opened.policy, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
+        seed=_seed(myself.peer_id), model=model,
+    )  # fmt: skip
+    prepared = Prepared(
+        node=node,
+        rules=_rules(chosen, charter),
+        opened=opened,
+        base=base,
+        round=saved.round if saved else 0,
+        completions=saved.completions if saved else 0,
+        held_out=held_out,
+    )
+    teller.tell(_ready(prepared, myself, charter, folder))
+    return prepared
+
+
+def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:
+    verifier.check_charter()
+    return tuple(
+        question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "test", count)
+    )
+
+
+def _model_folder(chosen: Settings) -> Path:
+    folder = Path(chosen.model.folder).expanduser() if chosen.model.folder else paths.starter()
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"There is no model in {folder}.", "Check model.folder in the settings, or remove that line to use the starter."
+        )
+    return folder
+
+
+def _model_name(folder: Path, parameters: int) -> str:
+    size = f"{parameters / 1e6:.1f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
+    return f"Starter {size}" if folder == paths.starter() else f"{folder.name[:40]} {size}"
+
+
+def _seed(peer_id: bytes) -> int:
+    """Every node draws and samples differently, and the same again after a restart."""
+    return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
+
+
+def _rules(chosen: Settings, charter: Charter) -> Rules:
+    learning = chosen.learning
+    return Rules(
+        questions=learning.questions,
+        local=learning.local,
+        external=learning.external,
+        group_size=min(max(learning.group_size, charter.group_size_min), charter.group_size_max),
+        max_new=learning.max_new_tokens,
+        temperature=learning.temperature,
+        learning_rate=learning.learning_rate,
+        warmup_steps=learning.warmup_steps,
+    )
+
+
+def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, folder: Path) -> events.Ready:
+    opened = prepared.opened
+    return events.Ready(
+        protocol=PROTOCOL,
+        version=waggle.__version__,
+        node=identity.text_of(myself.peer_id),
+        name=identity.name_of(myself.peer_id),
+        swarm=charter.name,
+        charter=charter.digest.hex(),
+        specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),
+        model=prepared.node.model,
+        model_note=STARTER_NOTE if folder == paths.starter() else "",
+        backend=opened.backend,
+        device=opened.device,
+        device_reason=opened.reason,
+        threads=opened.threads,
+        cores=os.cpu_count() or 1,
+        round=prepared.round,
+        completions=prepared.completions,
+        group_size=prepared.rules.group_size,
+        parameters=opened.policy.parameters,
+    )
+
+
+def _tell_part(teller: Teller, number: int) -> None:
+    teller.tell(events.Preparing(part=PARTS[number], done=number, parts=len(PARTS)))

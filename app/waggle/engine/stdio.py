@@ -1,0 +1,54 @@
+"""The engine's standard streams: stdout belongs to events, and nothing else in this process can reach it."""
+
+import asyncio
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+
+
+def claim_stdout() -> int:
+    """Keep a copy of fd 1 for events and point fd 1 at stderr; the engine's first act, before anything can print."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    return kept
+
+
+class Writer:
+    """Writes lines in a thread of its own, so that a window that is slow to read never stops the engine."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="events", daemon=True)
+        self._thread.start()
+
+    def __call__(self, line: bytes) -> None:
+        self._lines.put(line)
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Write what is left, for at most so long."""
+        self._lines.put(None)
+        self._thread.join(seconds)
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                left = memoryview(line)
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            except OSError:
+                return  # the reader is gone; the end of stdin says so too
+
+
+def read_lines(loop: asyncio.AbstractEventLoop, got: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+    """Call `got` on the loop for each line of stdin and `ended` once at its end."""
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            loop.call_soon_threadsafe(got, line)
+        loop.call_soon_threadsafe(ended)
+
+    threading.Thread(target=read, name="commands", daemon=True).start()

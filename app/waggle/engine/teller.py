@@ -1,0 +1,81 @@
+"""Tells events: stamps them, folds them into the State, keeps them on file, and passes them on."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from msgspec.structs import replace
+
+from waggle.protocol import events, wire
+from waggle.protocol.state import AnyEvent, Snapshot, State, apply
+
+KEPT_FILES = 5
+FILE_BYTES = 64 * 1024 * 1024
+
+Sink = Callable[[bytes], None]
+
+
+class Teller:
+    """Make and use it on the engine's loop. The record is what crash reports, replays and the demo are made of."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._sinks: list[Sink] = []
+        self.state = State()
+        self._record = self._open()
+        self._writing = self._open_writing()
+
+    def attach(self, sink: Sink) -> None:
+        self._sinks.append(sink)
+
+    def now(self) -> float:
+        """Unix seconds, by this engine's clock."""
+        return self._clock()
+
+    def stamp(self, event: AnyEvent) -> AnyEvent:
+        """The event with its time, for an answer that only one listener gets."""
+        return replace(event, seq=self.state.seq, at=self._clock())
+
+    def tell(self, event: AnyEvent) -> None:
+        """Number an event, fold it, keep it, pass it on."""
+        told = replace(event, seq=self.state.seq + 1, at=self._clock())
+        self.state = apply(self.state, told)
+        line = wire.line(told)
+        self._keep(told, line)
+        for sink in self._sinks:
+            sink(line)
+
+    def tell_soon(self, event: AnyEvent) -> None:
+        """The same, from any thread."""
+        self._loop.call_soon_threadsafe(self.tell, event)
+
+    def close(self) -> None:
+        self._record.close()
+        self._writing.close()
+
+    def _keep(self, event: AnyEvent, line: bytes) -> None:
+        """Completions while they are written are many: they are kept for the round in progress only."""
+        if isinstance(event, events.QuestionsDrawn):
+            self._writing.truncate(0)
+        if isinstance(event, events.CompletionsGrew):
+            self._writing.write(line)
+            return
+        if self._record.tell() > FILE_BYTES:
+            self._record.close()
+            self._record = self._open()
+            self._record.write(wire.line(self.stamp(Snapshot(state=self.state))))
+        self._record.write(line)
+
+    def _open(self) -> IO[bytes]:
+        for old in sorted(self._folder.glob("*.jsonl"))[: -(KEPT_FILES - 1)]:
+            old.unlink(missing_ok=True)
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
+        path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
+        return path.open("ab", buffering=0)
+
+    def _open_writing(self) -> IO[bytes]:
+        return (self._folder / "writing.part").open("wb", buffering=0)

@@ -1,0 +1,94 @@
+"""Turns what a round yields into the events a window reads."""
+
+from waggle.protocol import events
+from waggle.sapo import round as sapo
+from waggle.tasks.charter import Charter
+from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.questions import Question
+
+RIGHT = 0.99
+
+
+def key_of(group: Group) -> str:
+    """The same group has the same key in every event: the end of its origin's id, and its question."""
+    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.index}"
+
+
+class Titles:
+    """What a charter calls its specialties."""
+
+    def __init__(self, charter: Charter) -> None:
+        self._titles = {specialty.dataset: specialty.title for specialty in charter.specialties}
+
+    def __getitem__(self, dataset: str) -> str:
+        return self._titles.get(dataset, dataset)
+
+
+def drawn(stage: sapo.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+    groups = tuple(_group(group, question, titles) for group, question in stage.groups)
+    return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
+
+
+def judged(stage: sapo.Judged, titles: Titles) -> events.GroupsJudged:
+    return events.GroupsJudged(round=stage.round, groups=tuple(shown(group, titles) for group in stage.groups))
+
+
+def shown(one: JudgedGroup, titles: Titles) -> events.ShownGroup:
+    """A judged group as a person sees it."""
+    completions = tuple(
+        events.ShownCompletion(
+            text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
+            start=verdict.start, length=verdict.length,
+        )
+        for completion, verdict in zip(one.group.completions, one.verdicts, strict=True)
+    )  # fmt: skip
+    blank = _group(one.group, one.question, titles)
+    return events.ShownGroup(key=blank.key, specialty=blank.specialty, question=blank.question, completions=completions)
+
+
+def learned(stage: sapo.Learned, completions: int, tokens: int, step: int) -> events.PolicyUpdated:
+    lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
+    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, completions, tokens), lessons=lessons)
+
+
+def summary(
+    at: float, seconds: float, own: sapo.Judged, gathered: sapo.Gathered, stage: sapo.Learned, titles: Titles
+) -> events.RoundSummary:
+    """The figures of one finished round."""
+    rewards = [reward for group in own.groups for reward in group.rewards]
+    by_specialty: dict[str, list[float]] = {}
+    for group in own.groups:
+        by_specialty.setdefault(titles[group.question.dataset], []).extend(group.rewards)
+    return events.RoundSummary(
+        round=own.round,
+        at=at,
+        reward=sum(rewards) / len(rewards),
+        solved=sum(reward >= RIGHT for reward in rewards) / len(rewards),
+        seconds=seconds,
+        completions=len(rewards),
+        tokens=own.tokens,
+        local=gathered.local,
+        external=gathered.external,
+        waiting=gathered.waiting,
+        by_specialty={title: sum(values) / len(values) for title, values in by_specialty.items()},
+        metrics=_metrics(stage, len(rewards), own.tokens),
+    )
+
+
+def _group(group: Group, question: Question, titles: Titles) -> events.ShownGroup:
+    return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text)
+
+
+def _metrics(stage: sapo.Learned, completions: int, tokens: int) -> events.Metrics:
+    length = tokens / completions if completions else 0.0
+    if stage.metrics is None:
+        return events.Metrics(completion_tokens=length, learning_rate=stage.learning_rate)
+    return events.Metrics(
+        loss=stage.metrics.loss,
+        clip_fraction=stage.metrics.clip_fraction,
+        gradient_norm=stage.metrics.gradient_norm,
+        entropy=stage.metrics.entropy,
+        completion_tokens=length,
+        external_share=stage.external_share,
+        learning_rate=stage.learning_rate,
+    )

@@ -1,0 +1,66 @@
+"""A policy, words and a swarm that need no model and no network, for tests and for whoever reads round.py first."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams
+from waggle.tasks.group import Group, JudgedGroup
+
+
+class FakeTokens:
+    """One token per character; 0 stops."""
+
+    stop = 0
+
+    def encode(self, text: str) -> Ids:
+        return np.array([ord(character) for character in text], dtype=np.int32)
+
+    def decode(self, ids: Ids) -> str:
+        return "".join(chr(i) for i in ids)
+
+
+class FakePolicy:
+    """Says one of its lines, picked by the noise; learning is remembered, not done."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = [np.append(FakeTokens().encode(line), np.int32(0)) for line in lines]
+        self.steps = 0
+        self.learned: list[list[GroupBatch]] = []
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        params.pause_point()
+        picks = (uniforms[:, 0] * len(self._lines)).astype(int).reshape(len(prompts), -1)
+        return [[self._say(self._lines[pick], params.max_new) for pick in row] for row in picks]
+
+    def logprobs(self, batch: GroupBatch, temperature: float) -> tuple[Floats, ...]:
+        return tuple(np.zeros(len(ids), np.float32) for ids in batch.completions)
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        params.pause_point()
+        self.learned.append(list(batches))
+        self.steps += 1
+        return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, entropy=0.0)
+
+    @staticmethod
+    def _say(line: Ids, longest: int) -> Sampled:
+        ids = line[:longest]
+        return Sampled(tokens=ids, logp=np.zeros(len(ids), np.float32), ended=len(line) <= longest)
+
+
+class FakeSwarm:
+    """A pool that is filled by hand; keeps what was shared."""
+
+    def __init__(self, pool: Sequence[JudgedGroup] = ()) -> None:
+        self.pool = list(pool)
+        self.shared: list[Group] = []
+
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002
+        self.shared.extend(groups)
+        return sum(len(one.text) for group in groups for one in group.completions)
+
+    def waiting(self) -> Sequence[JudgedGroup]:
+        return tuple(self.pool)
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        self.pool = [group for group in self.pool if group not in groups]

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Waggle's developer commands; Python's standard library only.
+
+    python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
+    python3 packaging/dev.py test [...]  set everything up, lint, then test (arguments are passed on to pytest)
+    python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
+    python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
+    python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
+    python3 packaging/dev.py clean       remove .venv
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+LOCK, PROJECT = ROOT / "packaging/lock.txt", ROOT / "pyproject.toml"
+WINDOWS = os.name == "nt"
+PYTHON = VENV / ("Scripts/python.exe" if WINDOWS else "bin/python")
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+# What Qt's wheels do not bring along: shared library -> Debian package. Qt's own message about them misleads.
+QT_LIBRARIES = {
+    "libEGL.so.1": "libegl1",
+    "libGL.so.1": "libgl1",
+    "libxkbcommon.so.0": "libxkbcommon0",
+    "libfontconfig.so.1": "libfontconfig1",
+    "libfreetype.so.6": "libfreetype6",
+    "libdbus-1.so.3": "libdbus-1-3",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libX11-xcb.so.1": "libx11-xcb1",
+    "libxcb-cursor.so.0": "libxcb-cursor0",
+    "libxcb-icccm.so.4": "libxcb-icccm4",
+    "libxcb-image.so.0": "libxcb-image0",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1",
+    "libxcb-render-util.so.0": "libxcb-render-util0",
+    "libxcb-xkb.so.1": "libxcb-xkb1",
+    "libxcb-randr.so.0": "libxcb-randr0",
+    "libxcb-shape.so.0": "libxcb-shape0",
+    "libxcb-shm.so.0": "libxcb-shm0",
+    "libxcb-sync.so.1": "libxcb-sync1",
+    "libxcb-xfixes.so.0": "libxcb-xfixes0",
+    "libxcb-render.so.0": "libxcb-render0",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
+    "libwayland-cursor.so.0": "libwayland-cursor0",
+    "libwayland-egl.so.1": "libwayland-egl1",
+    "libgssapi_krb5.so.2": "libgssapi-krb5-2",
+}
+
+
+def main(arguments: list[str]) -> int:
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    match command:
+        case "run":
+            return run(rest)
+        case "test":
+            setup()
+            libraries(for_tests=True)
+            return lint() or waggle_python("-m", "pytest", *rest)
+        case "lint":
+            setup()
+            return lint()
+        case "setup":
+            setup()
+            return 0
+        case "doctor":
+            return doctor()
+        case "clean":
+            shutil.rmtree(VENV, ignore_errors=True)
+            return 0
+        case _:
+            print(__doc__)
+            return 2
+
+
+def run(rest: list[str]) -> int:
+    """The window; where there is no screen, say so and name the way without one."""
+    setup()
+    wants_window = not rest or rest[0].startswith("-")
+    if wants_window:
+        libraries(for_tests=False)
+        if not has_screen():
+            print("There is no screen here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window cannot open.")
+            print("Waggle also works without one:  python3 packaging/dev.py run engine")
+            print("and, beside it:                 python3 packaging/dev.py run ctl status")
+            return 1
+    return waggle_python("-m", "waggle", *rest)
+
+
+def lint() -> int:
+    """Format, lint, types and the law of the rooms; the first that fails decides."""
+    for step in (
+        ("-m", "ruff", "format", "--check", "-q", "."),
+        ("-m", "ruff", "check", "-q", "."),
+        ("-m", "mypy"),
+        ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
+    ):
+        if code := waggle_python(*step):
+            return code
+    return 0
+
+
+def setup() -> None:
+    """Make .venv with exactly the locked versions, unless it is there already."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        sys.exit(f"Waggle needs Python 3.{OLDEST[1]} to 3.{NEWEST[1]}; this is {sys.version.split()[0]}.")
+    mark = VENV / ".waggle-stamp"
+    if mark.exists() and mark.read_text() == stamp():
+        return
+    began = time.time()
+    if not PYTHON.exists():
+        print(f"Making {VENV} ...", flush=True)
+        venv.create(VENV, with_pip=True, symlinks=not WINDOWS)
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(LOCK)]
+    print("Installing (about 2 GB, once) ...", flush=True)
+    subprocess.check_call([*pip, *wanted])
+    mark.write_text(stamp())
+    print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def stamp() -> str:
+    """Changes whenever another installation would come out."""
+    digest = hashlib.sha256(repr(sys.version_info[:3]).encode())
+    for path in (LOCK, PROJECT):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def missing_packages(*, for_tests: bool) -> list[str]:
+    """Debian packages whose libraries cannot be loaded here."""
+    if not sys.platform.startswith("linux"):
+        return []
+    missing = []
+    for library, package in QT_LIBRARIES.items():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            missing.append(package)
+    if for_tests and not shutil.which("Xvfb"):
+        missing.append("xvfb")
+    return missing
+
+
+def libraries(*, for_tests: bool) -> None:
+    """Install what Qt lacks where we may (root on Debian), else print the one line that does."""
+    missing = missing_packages(for_tests=for_tests)
+    if not missing:
+        return
+    line = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        print("Installing Qt's system libraries:", *missing, flush=True)
+        quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+        subprocess.check_call(["apt-get", "update"], **quiet)
+        subprocess.check_call(line, **quiet)
+        return
+    print("Qt needs system libraries that are not here. On Debian or Ubuntu:")
+    print("    sudo", *line)
+    sys.exit(3)
+
+
+def has_screen() -> bool:
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+
+
+def doctor() -> int:
+    missing = missing_packages(for_tests=True)
+    print(f"Python {sys.version.split()[0]}: {'fine' if OLDEST <= sys.version_info[:2] <= NEWEST else 'not supported'}")
+    print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
+    print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
+    print("Screen:", "yes" if has_screen() else "no (the engine works without one)")
+    return 3 if missing else 0
+
+
+def waggle_python(*arguments: str) -> int:
+    """Run the environment's Python with the source root on its path."""
+    return subprocess.call([str(PYTHON), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
