@@ -111,9 +111,9 @@ def first_swarm() -> Charter:
     """The nine specialties of the SAPO paper (section 4.1) in settings easy enough for the starter model."""
     return Charter(
         name="First light",
-        questions_digest="2806d22cfd4ceeeabd51bd516de113217850febb8ab4eea102d085af17fc3459",
+        questions_digest="af2f00d8acc8e4ec864ae482ae9d01b4f3800c4e4d2cd918145aabfae5fd1f3e",
         specialties=(
-            _starter("base_conversion", "Base conversion", min_base=2, max_base=9, min_value=0, max_value=60),
+            _starter("base_conversion", "Base conversion", min_base=2, max_base=9, min_value=1, max_value=60),
             _starter(
                 "basic_arithmetic",
                 "Arithmetic",

@@ -1,0 +1,84 @@
+"""Checkpoints: what is written is found again, what is damaged is set aside."""
+
+import pytest
+import torch
+
+from policy.models import make_model
+from waggle.errors import CheckpointError
+from waggle.policy import checkpoint
+from waggle.policy.checkpoint import Saved, load_newest, save
+from waggle.policy.torch_policy import TorchPolicy
+
+
+@pytest.fixture
+def policy(tmp_path) -> TorchPolicy:
+    return TorchPolicy(make_model("llama", tmp_path / "model"))
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    return folder
+
+
+def state(number: int) -> Saved:
+    return Saved(round=number, step=0, epoch=1, charter="c", base="b", completions=64 * number)
+
+
+def mark(policy: TorchPolicy, value: float) -> None:
+    with torch.no_grad():
+        next(iter(policy._parameters.values())).fill_(value)
+
+
+def test_the_newest_checkpoint_is_restored_and_three_are_kept(policy, root):
+    for number in range(1, 6):
+        mark(policy, number)
+        assert save(root, policy, state(number)) > 100_000
+    mark(policy, 0)
+    saved, aside = load_newest(root, policy, "b")
+    assert saved == state(5)
+    assert aside == []
+    assert next(iter(policy.state()[0].values())).flatten()[0] == 5
+    assert sorted(path.name for path in root.iterdir()) == ["r00000003", "r00000004", "r00000005"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "moments.safetensors", "state.json", "SHA256SUMS"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(policy, root, name, damage):
+    for number in (1, 2):
+        mark(policy, number)
+        save(root, policy, state(number))
+    path = root / "r00000002" / name
+    content = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    saved, aside = load_newest(root, policy, "b")
+    assert saved == state(1)
+    assert next(iter(policy.state()[0].values())).flatten()[0] == 1
+    assert [one.folder.name for one in aside] == ["damaged-r00000002"]
+    assert aside[0].folder.is_dir()
+
+
+def test_a_write_that_was_cut_short_is_not_a_checkpoint(policy, root):
+    save(root, policy, state(1))
+    (root / ".writing-1").mkdir()
+    (root / ".writing-1" / "model.safetensors").write_bytes(b"half")
+    assert load_newest(root, policy, "b")[0] == state(1)
+
+
+def test_nothing_saved_yet_is_no_error(policy, root):
+    assert load_newest(root, policy, "b") == (None, [])
+    assert load_newest(root / "nowhere", policy, "b") == (None, [])
+
+
+def test_another_models_checkpoint_is_refused_and_left_alone(policy, root):
+    save(root, policy, state(1))
+    with pytest.raises(CheckpointError, match="belongs to another model"):
+        load_newest(root, policy, "other")
+    assert (root / "r00000001" / checkpoint.SUMS).exists()

@@ -1,0 +1,170 @@
+"""The torch policy against plain autograd on separate sequences, for every architecture."""
+
+import numpy as np
+import pytest
+import torch
+
+from policy.models import KINDS, make_model
+from waggle.errors import ModelError, Stopped
+from waggle.policy import torch_policy
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl.batch import GroupBatch, SampleParams, StepParams, token_weight
+from waggle.rl.noise import uniforms
+
+STOP = 1
+
+
+@pytest.fixture(params=sorted(KINDS))
+def policy(request, tmp_path) -> TorchPolicy:
+    return TorchPolicy(make_model(request.param, tmp_path))
+
+
+@pytest.fixture
+def llama(tmp_path) -> TorchPolicy:
+    return TorchPolicy(make_model("llama", tmp_path))
+
+
+def prompts(count: int = 5) -> list[np.ndarray]:
+    noise = np.random.default_rng(0)
+    return [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(count)]
+
+
+def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **params):
+    noise = uniforms(seed, "sample", 0, len(some), group_size, 12)
+    return policy.sample(some, noise, SampleParams(max_new=12, stop=STOP, **params))
+
+
+def separate_logprobs(policy: TorchPolicy, prompt, tokens) -> torch.Tensor:
+    """The plain way: one sequence, no cache, no packing."""
+    ids = torch.tensor(np.concatenate([prompt, tokens]), dtype=torch.long)[None]
+    scores = torch.log_softmax(policy._model(input_ids=ids).logits[0, :-1], -1)
+    return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
+
+
+def batch_of(prompt, row, groups: int = 1) -> GroupBatch:
+    completions = tuple(one.tokens for one in row)
+    advantage = np.linspace(-1, 1, len(row)).astype(np.float32)
+    return GroupBatch(prompt, completions, advantage, token_weight(groups, [len(ids) for ids in completions]))
+
+
+def test_sampling_logprobs_and_plain_recomputation_agree(policy):
+    for prompt, row in zip(prompts(), sample(policy, prompts()), strict=True):
+        for one, packed in zip(row, policy.logprobs(batch_of(prompt, row), 1.0), strict=True):
+            plain = separate_logprobs(policy, prompt, one.tokens).detach().numpy()
+            np.testing.assert_allclose(packed, plain, atol=2e-5)
+            np.testing.assert_allclose(one.logp, plain, atol=2e-5)
+
+
+def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
+    (prompt,) = prompts(3)[2:]
+    (row,) = sample(policy, [prompt])
+    batch = batch_of(prompt, row)
+    policy._optimiser.zero_grad(set_to_none=True)
+    policy._learn(batch, StepParams(learning_rate=0.0))
+    packed = {name: parameter.grad.clone() for name, parameter in policy._parameters.items()}
+    policy._optimiser.zero_grad(set_to_none=True)
+    for tokens, advantage, weight in zip(batch.completions, batch.advantage, batch.weight, strict=True):
+        # at ratio 1 the gradient of the clipped objective is that of -A * w * logp
+        (-float(advantage) * float(weight) * separate_logprobs(policy, prompt, tokens).sum()).backward()
+    for name, parameter in policy._parameters.items():
+        scale = parameter.grad.abs().max()
+        assert (packed[name] - parameter.grad).abs().max() <= 1e-6 + 2e-5 * scale, name
+
+
+def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkeypatch):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    gradients = []
+    for elements in (1 << 24, 97 * 5):
+        monkeypatch.setattr(torch_policy, "HEAD_ELEMENTS", elements)
+        llama._optimiser.zero_grad(set_to_none=True)
+        llama._learn(batch_of(prompt, row), StepParams(learning_rate=0.0))
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-7)
+
+
+def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split(policy):
+    some = prompts(4)
+    noise = uniforms(1, "sample", 0, 4, 3, 12)
+    together = policy.sample(some, noise, SampleParams(max_new=12, stop=STOP))
+    for i, prompt in enumerate(some):
+        (alone,) = policy.sample([prompt], noise[i * 3 : i * 3 + 3], SampleParams(max_new=12, stop=STOP))
+        for one, other in zip(together[i], alone, strict=True):
+            np.testing.assert_array_equal(one.tokens, other.tokens)
+
+
+def test_tokens_are_drawn_from_the_distribution_of_the_model(llama):
+    (prompt,) = prompts(1)
+    count = 4000
+    noise = np.random.default_rng(5).random((count, 1), dtype=np.float32)
+    (row,) = llama.sample([prompt], noise, SampleParams(max_new=1, stop=STOP))
+    seen = np.bincount([one.tokens[0] for one in row], minlength=97)
+    logits = llama._model(input_ids=torch.tensor(prompt, dtype=torch.long)[None]).logits[0, -1]
+    expected = torch.softmax(logits, -1).detach().numpy() * count
+    chi_square = ((seen - expected) ** 2 / expected).sum()
+    assert chi_square < 96 + 4 * (2 * 96) ** 0.5  # four standard deviations above its mean
+
+
+def test_a_stop_token_ends_a_completion_and_is_part_of_it(llama):
+    rows = [one for row in sample(llama, prompts(8), group_size=8) for one in row]
+    ended = [one for one in rows if one.ended]
+    assert ended, "no completion ended: the test shows nothing"
+    assert all(one.tokens[-1] == STOP and STOP not in one.tokens[:-1] for one in ended)
+    assert all(STOP not in one.tokens and len(one.tokens) == 12 for one in rows if not one.ended)
+
+
+def test_learning_makes_a_rewarded_stop_token_likelier(llama):
+    (prompt,) = prompts(1)
+    tokens = (np.array([5, STOP], np.int32), np.array([5, 6, 7], np.int32))
+    batch = GroupBatch(prompt, tokens, np.array([1, -1], np.float32), token_weight(1, [2, 3]))
+    before = llama.logprobs(batch, 1.0)[0][1]
+    for _ in range(5):
+        llama.step([batch], StepParams(learning_rate=1e-2))
+    assert llama.logprobs(batch, 1.0)[0][1] > before + 0.1
+    assert llama.steps == 5
+
+
+def test_a_saved_state_goes_on_bit_for_bit(llama, tmp_path):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    batches = [batch_of(prompt, row)]
+    llama.step(batches, StepParams(learning_rate=1e-3))
+    weights, moments = llama.state()
+    weights, moments = ({name: tensor.clone() for name, tensor in state.items()} for state in (weights, moments))
+    other = TorchPolicy(tmp_path)
+    other.restore(weights, moments, llama.steps)
+    for each in (llama, other):
+        each.step(batches, StepParams(learning_rate=1e-3))
+    for one, two in zip(llama.state()[0].values(), other.state()[0].values(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    before = {name: tensor.clone() for name, tensor in llama.state()[0].items()}
+    calls = iter([None, None])
+
+    def stop_at_the_third() -> None:
+        if next(calls, "stop") == "stop":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        llama.step([batch_of(prompt, row)] * 2, StepParams(learning_rate=1e-2, pause_point=stop_at_the_third))
+    assert all(torch.equal(before[name], tensor) for name, tensor in llama.state()[0].items())
+    assert llama.steps == 0
+
+
+def test_the_padding_token_is_trained_like_any_other(tmp_path):
+    policy = TorchPolicy(make_model("llama", tmp_path, tied=False))
+    batch = GroupBatch(np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32))
+    policy._learn(batch, StepParams(learning_rate=0.0))
+    assert policy._model.get_input_embeddings().weight.grad[0].abs().max() > 0
+
+
+def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path):
+    with pytest.raises(ModelError, match="There is no model in"):
+        TorchPolicy(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    with pytest.raises(ModelError, match="does not know models of type gpt2"):
+        TorchPolicy(tmp_path)

@@ -1,0 +1,53 @@
+"""The one sentence, as a table."""
+
+import pytest
+
+from waggle.protocol import events as e
+from waggle.protocol.sentence import sentence
+from waggle.protocol.state import State
+
+READY = e.Ready(
+    protocol=1, version="0", node="n", name="Amber Finch", swarm="Maths swarm", charter="c", specialties=(), model="m",
+    model_note="", backend="torch", device="cpu", device_reason="", threads=1, cores=2, round=0, completions=0, group_size=8, parameters=1,
+)  # fmt: skip
+TABLE = [
+    (State(), "Preparing", "Starting the engine.", "none"),
+    (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
+    (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
+    (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
+    (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
+    (State(phase="stopped"), "Stopped", "Not contributing.", "none"),
+    (State(phase="problem", problem=e.EngineFailed(title="No room.", advice="Make some.")), "Problem", "No room.", "copy_report"),
+    (
+        State(phase="problem", gone=e.EngineGone(code=-9, restarts=1)),
+        "Problem",
+        "The engine ended unexpectedly (code -9).",
+        "copy_report",
+    ),
+    (
+        State(phase="contributing", ready=READY, round=812, reach="connected", peers_now=13),
+        "Contributing",
+        "Answering questions for Maths swarm, round 812.",
+        "pause",
+    ),
+    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Answering questions for Maths swarm, round 0.", "pause"),
+    (
+        State(phase="contributing", reach="connecting", seeds_tried=3),
+        "Connecting",
+        "Answering questions for the swarm, round 0.",
+        "pause",
+    ),
+    (State(phase="contributing", reach="solo"), "Contributing", "Answering questions for the swarm, round 0.", "pause"),
+]
+
+
+@pytest.mark.parametrize(("state", "word", "says", "action"), TABLE)
+def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, action):
+    said = sentence(state, clock=lambda at: f"T{at:.0f}")
+    assert (said.word, said.says, said.action) == (word, says, action)
+    assert said.detail.endswith(".")
+
+
+def test_one_peer_is_not_called_peers():
+    said = sentence(State(phase="contributing", reach="connected", peers_now=1))
+    assert "with 1 peer." in said.detail

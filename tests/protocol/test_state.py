@@ -1,0 +1,96 @@
+"""The fold: what a State holds after some events."""
+
+import msgspec
+import pytest
+
+from waggle.protocol import events as e
+from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
+
+
+def fold(*told: object, state: State | None = None) -> State:
+    state = state or State()
+    for event in told:
+        state = apply(state, event)
+    return state
+
+
+def drawn(number: int, count: int = 2, size: int = 3) -> e.QuestionsDrawn:
+    groups = tuple(e.ShownGroup(key=f"me/{number}/{i}", specialty="Logic", question=f"q{i}") for i in range(count))
+    return e.QuestionsDrawn(at=1.0, round=number, epoch=1, groups=groups, group_size=size)
+
+
+def summary(number: int) -> e.RoundSummary:
+    return e.RoundSummary(round=number, at=float(number), reward=0.1, solved=0.25, seconds=0.1, completions=8)
+
+
+def arrived(origin: str, count: int) -> e.PeerGroupsArrived:
+    groups = tuple(e.ShownGroup(key=f"{origin}/{i}", specialty="Logic", question="q") for i in range(count))
+    return e.PeerGroupsArrived(at=2.0, origin=origin, name="Brisk Otter", round=7, model="m", groups=groups)
+
+
+def test_a_round_is_followed_from_question_to_lesson():
+    state = fold(drawn(4))
+    assert (state.stage, state.answers_expected, len(state.cards)) == ("answer", 6, 2)
+    state = fold(e.CompletionsGrew(round=4, rows=((1, 2, "half", False), (0, 0, "done", True))), state=state)
+    assert state.cards[1].completions[2].text == "half"
+    assert state.answered == 1
+    judged = e.ShownGroup(
+        key="me/4/1", specialty="Logic", question="q1", completions=(e.ShownCompletion(text="x", judged=True, reward=1.0),) * 3
+    )
+    state = fold(e.GroupsJudged(round=4, groups=(judged,)), state=state)
+    assert state.cards[1].completions[0].reward == 1.0
+    lesson = e.Lesson(key="me/4/1", effects=(1, -1, 0))
+    state = fold(
+        e.GroupsShared(round=4, groups=2, bytes=300),
+        e.GroupsGathered(round=4, local=1, external=1, waiting=5),
+        e.PolicyUpdated(round=4, step=1, metrics=e.Metrics(), lessons=(lesson,)),
+        e.RoundCompleted(summary=summary(4)),
+        state=state,
+    )
+    assert state.cards[1].effects == (1, -1, 0)
+    assert (state.round, state.stage) == (5, "draw")
+    assert (state.totals.completions, state.totals.right, state.totals.shared, state.totals.learned_external) == (8, 2, 2, 1)
+
+
+def test_all_answers_written_means_judging():
+    state = fold(drawn(1, count=1, size=2), e.CompletionsGrew(round=1, rows=((0, 0, "a", True), (0, 1, "b", True))))
+    assert state.stage == "judge"
+
+
+def test_growth_of_rows_that_do_not_exist_changes_nothing():
+    state = fold(drawn(1), e.CompletionsGrew(round=1, rows=((9, 0, "x", False), (0, 9, "x", False))))
+    assert all(one.text == "" for card in state.cards for one in card.completions)
+
+
+def test_a_state_stays_bounded():
+    told: list[object] = []
+    for number in range(ROUNDS + 50):
+        told += [drawn(number, count=8), arrived("a", 8), e.RoundCompleted(summary=summary(number))]
+    told += [e.PeerChanged(peer=e.PeerInfo(id=str(i), name="n", seen_at=float(i))) for i in range(PEERS + 5)]
+    state = fold(*told)
+    assert (len(state.rounds), len(state.cards), len(state.peers)) == (ROUNDS, CARDS, PEERS)
+    assert "0" not in state.peers
+    assert str(PEERS + 4) in state.peers
+
+
+def test_a_lively_swarm_never_pushes_out_ones_own_cards():
+    state = fold(drawn(1), *[arrived(f"peer{i}", 8) for i in range(20)])
+    assert sum(card.mine for card in state.cards) == 2
+
+
+def test_failure_is_shown_until_the_engine_is_back():
+    failed = fold(e.EngineFailed(title="No.", advice="Yes."), e.EngineGone(code=1, restarts=1))
+    assert (failed.phase, failed.problem.title, failed.gone.code) == ("problem", "No.", 1)
+    assert fold(e.Preparing(part="p", done=0, parts=4), state=failed).problem is None
+
+
+def test_a_snapshot_replaces_everything():
+    other = fold(drawn(3))
+    assert fold(Snapshot(state=other), state=fold(drawn(9))) == other
+
+
+@pytest.mark.parametrize(
+    "event", [e.CommandDone(id="1"), e.TrafficMeasured(up=1, down=2), e.RecordRejected(origin="x", reason="y")]
+)
+def test_every_event_moves_the_clock(event):
+    assert apply(State(), msgspec.structs.replace(event, seq=5, at=9.0)).seq == 5

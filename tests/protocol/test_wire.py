@@ -1,0 +1,41 @@
+"""Lines between window and engine."""
+
+import pytest
+
+from waggle.errors import EngineError
+from waggle.protocol import commands, events, wire
+from waggle.protocol.state import AnyEvent, Snapshot, State
+
+
+def test_every_event_and_command_survives_the_way_through_a_line():
+    told = [
+        events.PhaseChanged(phase="paused", round=3, until=5.0),
+        events.CompletionsGrew(round=1, rows=((0, 1, "a\nb", True),)),
+        events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
+        Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
+    ]
+    for event in told:
+        line = wire.line(event)
+        assert line.count(b"\n") == 1
+        assert wire.event(line) == event
+    for command in (commands.Pause(id="1", until=2.0), commands.Stop(id="2"), commands.QueryHistory(id="3")):
+        assert wire.command(wire.line(command)) == command
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{}", b"[]", b'{"type":"Nonsense"}', b'{"type":"Pause"}', b'{"type":"Pause","id":"1","x":1}']
+)
+def test_a_line_that_is_no_command_is_refused_in_words(line):
+    with pytest.raises(EngineError):
+        wire.command(line)
+
+
+def test_a_recording_skips_what_this_version_does_not_know(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(wire.line(events.CommandDone(id="1")) + b'{"type":"FromTheFuture"}\n' + b"garbage\n")
+    assert list(wire.recording(path)) == [events.CommandDone(id="1"), None, None]
+
+
+def test_the_union_of_events_is_complete():
+    named = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)} - {events.Event}
+    assert named | {Snapshot} == set(AnyEvent.__args__)

@@ -1,0 +1,153 @@
+"""A whole round on a fake policy and a fake swarm, with the real verifier."""
+
+import numpy as np
+import pytest
+
+from waggle.errors import Stopped
+from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
+from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play, readable
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+
+CHARTER = first_swarm()
+RULES = Rules(questions=8, local=4, external=4, group_size=4, max_new=40)
+LINES = ("<answer>1</answer>", "<answer>True</answer>", "<answer>0 0 0</answer>", "just words")
+
+
+def node(verifier, *, lines=LINES, pool=(), seed=1, origin=b"o" * 38) -> Node:
+    return Node(
+        policy=FakePolicy(lines), tokens=FakeTokens(), swarm=FakeSwarm(pool), verifier=verifier, charter=CHARTER, origin=origin,
+        seed=seed, model="fake",
+    )  # fmt: skip
+
+
+def external(number: int, rewards: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0), text: str = "<answer>1</answer>") -> JudgedGroup:
+    group = Group(
+        origin=b"p" * 38, id=QuestionId("bf", 5, number), completions=tuple(Completion(text=text, ended=True) for _ in rewards)
+    )
+    question = Question(dataset="bf", seed=number, text="What is the output?")
+    return JudgedGroup(group=group, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
+
+
+def test_a_round_tells_its_stages_in_order(verifier):
+    stages = list(play(0, 100, node(verifier), RULES))
+    assert [type(stage) for stage in stages] == [Drawn, Judged, Shared, Gathered, Learned]
+
+
+def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
+    me = node(verifier)
+    for number in range(30):
+        drawn = draw(number, 100, me, RULES)
+        assert len(drawn.groups) == RULES.questions
+        for group, question in drawn.groups:
+            assert split_of(question.dataset, question.text) == "train"
+            assert 0 <= group.id.index < CHARTER.index_cap
+            (again,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
+            assert again == question
+
+
+def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):
+    def texts(seed):
+        return [question.text for _, question in draw(3, 100, node(verifier, seed=seed), RULES).groups]
+
+    assert texts(1) == texts(1)
+    assert texts(1) != texts(2)
+
+
+def test_the_same_round_played_twice_is_the_same(verifier):
+    first, second = (list(play(5, 100, node(verifier), RULES)) for _ in range(2))
+    assert first[1] == second[1]
+
+
+def test_external_groups_that_teach_nothing_are_never_drawn_and_own_ones_take_their_place(verifier):
+    pool = [external(1), external(2, (0.0,) * 4), external(3, (0.05, 0.0, 0.05, 0.0))]
+    me = node(verifier, pool=pool)
+    stages = list(play(0, 100, me, RULES))
+    gathered = stages[3]
+    assert (gathered.external, gathered.local) == (1, 7)
+    assert me.swarm.pool == pool[1:]
+
+
+def test_a_full_pool_gives_exactly_as_many_groups_as_asked_for(verifier):
+    me = node(verifier, pool=[external(i) for i in range(20)])
+    gathered = list(play(0, 100, me, RULES))[3]
+    assert (gathered.local, gathered.external, gathered.waiting) == (4, 4, 16)
+
+
+def test_what_a_peer_got_wrong_is_not_pushed_down_and_keeps_its_place_in_the_denominator(verifier):
+    me = node(verifier, lines=("just words",), pool=[external(i) for i in range(4)])
+    learned = list(play(0, 100, me, RULES))[-1]
+    (batches,) = me.policy.learned
+    assert [len(batch.completions) for batch in batches] == [1] * 4
+    length = len("<answer>1</answer>") + 1  # with one's own stop token
+    for batch in batches:
+        assert batch.completions[0][-1] == FakeTokens.stop
+        assert batch.weight[0] == pytest.approx(1 / (8 * 4 * length))
+        assert batch.advantage[0] == pytest.approx(3**0.5, rel=1e-3)
+    assert {lesson.effects for lesson in learned.lessons[4:]} == {(1, 0, 0, 0)}
+    assert learned.external_share == 1.0
+
+
+def test_a_cut_completion_gets_no_stop_token_and_an_overlong_one_is_dropped(verifier):
+    cut = external(1)
+    cut = JudgedGroup(
+        group=Group(
+            origin=cut.group.origin,
+            id=cut.group.id,
+            completions=(Completion(text="abc", ended=False), Completion(text="x" * 100, ended=True), *cut.group.completions[2:]),
+        ),
+        question=cut.question,
+        verdicts=tuple(Verdict(reward=r, reason="") for r in (1.0, 1.0, 0.0, 0.0)),
+    )
+    me = node(verifier, lines=("just words",), pool=[cut])
+    list(play(0, 100, me, RULES))
+    (batch,) = me.policy.learned[0]
+    np.testing.assert_array_equal(batch.completions[0], FakeTokens().encode("abc"))
+    assert len(batch.completions) == 1
+
+
+def test_a_round_in_which_nothing_teaches_takes_no_step(verifier):
+    me = node(verifier, lines=("just words",))
+    learned = list(play(0, 100, me, RULES))[-1]
+    assert learned.metrics is None
+    assert me.policy.steps == 0
+
+
+def test_the_tokens_trained_on_are_those_that_were_sampled_stop_included(verifier):
+    me = node(verifier, lines=("<answer>1</answer>", "<answer>2</answer>", "no"))
+    for number in range(40):
+        stages = list(play(number, 100, me, RULES))
+        if stages[-1].metrics is not None:
+            break
+    batch = me.policy.learned[-1][0]
+    for ids in batch.completions:
+        assert ids[-1] == FakeTokens.stop
+        assert FakeTokens().decode(ids[:-1]) in ("<answer>1</answer>", "<answer>2</answer>", "no")
+
+
+def test_a_stop_between_two_steps_leaves_the_policy_as_it_was(verifier):
+    me = node(verifier)
+
+    def stop() -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        list(play(0, 100, me, RULES, pause_point=stop))
+    assert me.policy.steps == 0
+
+
+def test_only_text_that_others_can_read_is_shared():
+    def group(*completions: Completion) -> Group:
+        return Group(origin=b"o" * 38, id=QuestionId("bf", 1, 1), completions=completions)
+
+    good, half, broken = (
+        Completion(text="good", ended=True),
+        Completion(text="half\ufffd", ended=False),
+        Completion(text="bro\ufffdken", ended=True),
+    )
+    long = Completion(text="x" * (CHARTER.completion_characters + 1), ended=True)
+    kept = readable(group(good, half, broken, long), CHARTER)
+    assert kept is not None
+    assert [one.text for one in kept.completions] == ["good", "half"]
+    assert readable(group(good, broken), CHARTER) is None

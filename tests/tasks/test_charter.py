@@ -1,0 +1,49 @@
+"""The charter as a document."""
+
+import msgspec
+import pytest
+
+from waggle.errors import CharterError
+from waggle.tasks.charter import Charter, decode, encode, first_swarm, read
+
+
+def changed(**changes) -> bytes:
+    return encode(msgspec.structs.replace(first_swarm(), **changes))
+
+
+def test_a_charter_survives_the_way_through_bytes_with_its_name():
+    charter = first_swarm()
+    assert decode(encode(charter), expected=charter.digest) == charter
+    assert len(charter.specialties) == 9
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        (b"{", "cannot be read"),
+        (b"x" * 70_000, "too large"),
+        (changed(prompt="no place"), "must contain"),
+        (changed(group_size_min=9, group_size_max=8), "smallest group"),
+        (changed(protocol=2), "needs a newer Waggle"),
+        (changed(specialties=first_swarm().specialties[:1] * 2), "names each specialty once"),
+        (encode(first_swarm())[:-1] + b',"reward":1}', "unknown field"),
+    ],
+)
+def test_a_charter_that_breaks_a_rule_is_refused_in_words(document, says):
+    with pytest.raises(CharterError, match=says):
+        decode(document)
+
+
+def test_a_charter_changed_on_the_way_is_noticed():
+    with pytest.raises(CharterError, match="not the one the invite names"):
+        decode(changed(name="Other"), expected=first_swarm().digest)
+
+
+def test_the_prompt_is_filled_without_formatting():
+    charter = msgspec.structs.replace(first_swarm(), prompt="{question}{x}")
+    assert Charter.prompt_for(charter, "a {0} b\n") == "a {0} b{x}"
+
+
+def test_a_missing_charter_file_is_named(tmp_path):
+    with pytest.raises(CharterError, match="nowhere"):
+        read(tmp_path / "nowhere")

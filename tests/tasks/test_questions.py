@@ -1,0 +1,39 @@
+"""Question ids, seeds and the held-out rule."""
+
+import pytest
+
+from waggle.tasks.questions import QuestionId, epoch_at, seed_of, split_of
+
+ME, CHARTER = b"m" * 38, b"c" * 32
+ONE = QuestionId("bf", 100, 5)
+
+
+def test_an_epoch_is_ten_minutes():
+    assert epoch_at(0) == epoch_at(599.9) == 0
+    assert epoch_at(600) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (CHARTER, b"y" * 38, ONE),
+        (b"d" * 32, ME, ONE),
+        (CHARTER, ME, QuestionId("bf", 101, 5)),
+        (CHARTER, ME, QuestionId("bf", 100, 6)),
+        (CHARTER, ME, QuestionId("arc_1d", 100, 5)),
+    ],
+)
+def test_every_part_of_an_id_changes_the_seed(other):
+    assert seed_of(CHARTER, ME, ONE) != seed_of(*other)
+    assert 0 <= seed_of(*other) < 2**63
+
+
+def test_parts_of_a_seed_cannot_be_shifted_into_each_other():
+    assert seed_of(CHARTER, ME, QuestionId("bf", 1, 11)) != seed_of(CHARTER, ME, QuestionId("bf", 11, 1))
+
+
+def test_about_a_tenth_of_all_questions_is_reserved_by_content():
+    splits = [split_of("bf", f"question {i}") for i in range(4000)]
+    assert 0.08 < 1 - splits.count("train") / 4000 < 0.125
+    assert 0.03 < splits.count("dev") / 4000 < 0.07
+    assert split_of("bf", "question 1") == split_of("bf", "question 1")

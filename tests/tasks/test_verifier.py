@@ -1,0 +1,105 @@
+"""The verifier, with its real child."""
+
+import os
+import signal
+
+import msgspec
+import pytest
+
+from waggle.errors import CharterError
+from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.group import Completion
+from waggle.tasks.questions import split_of
+from waggle.tasks.verifier import UNJUDGED, Verifier
+
+DATASETS = [specialty.dataset for specialty in first_swarm().specialties]
+
+
+def said(text: str, *, ended: bool = True) -> Completion:
+    return Completion(text=text, ended=ended)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier, dataset):
+    keys = [(dataset, seed) for seed in range(50)]
+    questions = verifier.questions(keys)
+    items = [
+        (question, said(f"so <answer>{answer}</answer>"))
+        for question, answer in zip(questions, verifier.answers(keys), strict=True)
+    ]
+    verdicts = verifier.judge(items)
+    assert all(verdict.reward == 1.0 and verdict.reason == "right" for verdict in verdicts)
+    judged = items[0][1].text[verdicts[0].start : verdicts[0].start + verdicts[0].length]
+    assert judged == verifier.answers(keys)[0]
+
+
+def test_text_without_an_answer_tag_earns_nothing(verifier):
+    (question,), (answer,) = verifier.questions([("bf", 1)]), verifier.answers([("bf", 1)])
+    verdicts = verifier.judge(
+        [(question, said(answer)), (question, said(answer, ended=False)), (question, said("<answer></answer>"))]
+    )
+    assert [(verdict.reward, verdict.reason) for verdict in verdicts] == [
+        (0.0, "no answer tag"),
+        (0.0, "cut off"),
+        (0.0, "empty answer"),
+    ]
+
+
+def test_code_in_an_answer_is_not_run(verifier, tmp_path):
+    trap = tmp_path / "ran"
+    (question,) = verifier.questions([("binary_matrix", 3)])
+    code = f"<answer>__import__('pathlib').Path({str(trap)!r}).touch()</answer>"
+    assert verifier.judge([(question, said(code))])[0].reward == 0.0
+    assert not trap.exists()
+
+
+def test_a_matrix_written_as_a_list_earns_what_upstream_pays(verifier):
+    (question,), (answer,) = verifier.questions([("binary_matrix", 3)]), verifier.answers([("binary_matrix", 3)])
+    rows = [[int(cell) for cell in row.split()] for row in answer.splitlines()]
+    assert verifier.judge([(question, said(f"<answer>{rows}</answer>"))])[0].reward == pytest.approx(0.1)
+
+
+def test_questions_are_the_same_in_another_process_and_the_digest_says_so(verifier):
+    other = Verifier(first_swarm())
+    try:
+        keys = [(dataset, 2**62 + i) for dataset in DATASETS for i in range(20)]
+        assert other.questions(keys) == verifier.questions(keys)
+        assert other.digest() == first_swarm().questions_digest
+        other.check_charter()
+    finally:
+        other.close()
+
+
+def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
+    questions = verifier.held_out("base_conversion", "test", 30)
+    assert len({question.text for question in questions}) == 30
+    assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
+
+
+def test_a_killed_child_is_started_again_and_judging_goes_on():
+    reasons: list[str] = []
+    own = Verifier(first_swarm(), restarted=reasons.append)
+    try:
+        first = own.pid
+        os.kill(first, signal.SIGKILL)
+        (question,), (answer,) = own.questions([("bf", 9)]), own.answers([("bf", 9)])
+        assert own.judge([(question, said(f"<answer>{answer}</answer>"))])[0].reward == 1.0
+        assert own.pid != first
+        assert len(reasons) == 1
+    finally:
+        own.close()
+
+
+def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
+    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    foreign = msgspec.structs.replace(question, dataset="no_such_dataset")
+    right = said(f"<answer>{answer}</answer>")
+    verdicts = verifier.judge([(question, right), (foreign, right), (question, right)])
+    assert [verdict.reward for verdict in verdicts] == [1.0, 0.0, 1.0]
+    assert verdicts[1] == UNJUDGED
+
+
+def test_a_charter_with_an_unknown_specialty_is_refused_in_words():
+    charter = msgspec.structs.replace(first_swarm(), specialties=(Specialty(dataset="no_such", title="None"),))
+    with pytest.raises(CharterError, match="cannot be made here"):
+        Verifier(charter)
