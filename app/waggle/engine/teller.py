@@ -60,7 +60,8 @@ class Teller:
     def _keep(self, event: AnyEvent, line: bytes) -> None:
         """Completions while they are written are many: they are kept for the round in progress only."""
         if isinstance(event, events.QuestionsDrawn):
-            self._writing.truncate(0)
+            self._writing.seek(0)
+            self._writing.truncate()
         if isinstance(event, events.CompletionsGrew):
             self._writing.write(line)
             return

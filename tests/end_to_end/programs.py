@@ -1,0 +1,144 @@
+"""Real programs under test: an engine or a seed in a process of its own, its events, and ways to wait for them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import waggle
+from waggle.protocol import commands, events, wire
+from waggle.protocol.state import AnyEvent
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+
+
+class Program:
+    """`waggle NAME ...`: collects the lines of its stdout; `wait` returns the first that fits, or says what came instead."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "waggle", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+        )  # fmt: skip
+        self.lines: list[tuple[float, bytes]] = []  # with the moment each was read
+        self.errors = b""
+        self._came = threading.Condition()
+        self._readers = [threading.Thread(target=target, daemon=True) for target in (self._read, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            with self._came:
+                self.lines.append((time.monotonic(), line))
+                self._came.notify_all()
+        with self._came:
+            self._came.notify_all()
+
+    def _read_errors(self) -> None:
+        self.errors = self.process.stderr.read()
+
+    def wait_line(self, fits: Callable[[bytes], bool], seconds: float, start: int = 0) -> bytes:
+        """The first line from `start` on that fits."""
+        deadline = time.monotonic() + seconds
+        with self._came:
+            while True:
+                for _, line in self.lines[start:]:
+                    if fits(line):
+                        return line
+                start = len(self.lines)
+                if self.process.poll() is not None and not self._readers[0].is_alive():
+                    raise AssertionError(f"it ended with {self.process.returncode}: {self._last()}")
+                if not self._came.wait(min(1.0, deadline - time.monotonic())) and time.monotonic() > deadline:
+                    raise AssertionError(f"nothing fitting in {seconds} s: {self._last()}")
+
+    def _last(self) -> str:
+        return f"{[line[:200] for _, line in self.lines[-5:]]} {self.errors[-2000:].decode()}"
+
+    def end(self) -> int:
+        """Close its stdin and wait; kill it if it does not leave. The exit code."""
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for reader in self._readers:
+            reader.join(5)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to save anything."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        for reader in self._readers:
+            reader.join(5)
+
+
+class Engine(Program):
+    """An engine driven the way the window drives it."""
+
+    def __init__(self, home: Path, *settings: str) -> None:
+        chosen = [part for one in settings for part in ("--set", one)]
+        super().__init__("engine", "--stdio", "--home", str(home), *chosen)
+        self._commands = 0
+
+    @property
+    def events(self) -> list[AnyEvent]:
+        with self._came:
+            return [wire.event(line) for _, line in self.lines]
+
+    def timed(self) -> list[tuple[float, AnyEvent]]:
+        """Events with the moments they were read."""
+        with self._came:
+            return [(at, wire.event(line)) for at, line in self.lines]
+
+    def wait(self, kind: type, seconds: float = 60.0, fits: Callable[..., bool] = lambda event: True, start: int = 0) -> AnyEvent:
+        """The first event of a kind that fits."""
+        name = f'"type":"{kind.__name__}"'.encode()
+        return wire.event(self.wait_line(lambda line: name in line and fits(wire.event(line)), seconds, start))
+
+    def command(self, kind: type[commands.AnyCommand], seconds: float = 30.0, **fields: object) -> AnyEvent:
+        """Send a command and wait for its answer."""
+        self._commands += 1
+        name = str(self._commands)
+        start = len(self.lines)
+        self.process.stdin.write(wire.line(kind(id=name, **fields)))
+        self.process.stdin.flush()
+        answered = self.wait_line(
+            lambda line: b'"type":"Command' in line and getattr(wire.event(line), "id", "") == name, seconds, start
+        )
+        return wire.event(answered)
+
+    def rounds(self) -> list[events.RoundSummary]:
+        return [event.summary for event in self.events if isinstance(event, events.RoundCompleted)]
+
+    def wait_round(self, number: int, seconds: float) -> None:
+        self.wait(events.RoundCompleted, seconds, lambda event: event.summary.round >= number)
+
+
+class Seed(Program):
+    """A bootstrap node on loopback."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("seed", "--home", str(home), "--set", "swarm.host=127.0.0.1")
+
+    def address(self, seconds: float = 60.0) -> str:
+        line = self.wait_line(lambda line: b"/ip4/127.0.0.1/tcp/" in line, seconds)
+        return next(word for word in line.decode().split() if word.startswith("/ip4/"))
+
+
+@contextlib.contextmanager
+def running(program: Program) -> Iterator[Program]:
+    """Ends the program whatever happens."""
+    try:
+        yield program
+    finally:
+        if program.process.poll() is None:
+            program.end()

@@ -1,0 +1,60 @@
+"""The control socket."""
+
+import asyncio
+import stat
+
+import pytest
+
+from waggle.engine import control
+from waggle.errors import EngineError
+from waggle.paths import Home
+from waggle.protocol import commands, events
+
+
+async def obey(command):
+    return (events.CommandDone(id=command.id),)
+
+
+@pytest.fixture
+async def home(tmp_path):
+    made = Home(tmp_path / "h").prepare()
+    server = await control.serve(made, obey)
+    yield made
+    server.close()
+
+
+async def test_a_command_is_answered_through_the_socket(home):
+    answers = await asyncio.to_thread(control.ask, home, commands.Resume(id="42"))
+    assert answers == [events.CommandDone(id="42")]
+
+
+async def test_only_this_user_can_reach_the_socket(home):
+    assert stat.S_IMODE(control.socket_path(home).parent.stat().st_mode) == 0o700
+
+
+async def test_a_second_engine_for_the_same_folder_is_refused(home):
+    with pytest.raises(EngineError, match="Another engine is running"):
+        await control.serve(home, obey)
+
+
+async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):
+    home = Home(tmp_path / "h").prepare()
+    control.socket_path(home).touch()
+    server = await control.serve(home, obey)
+    server.close()
+
+
+async def test_nonsense_is_refused_in_words():
+    (refused,) = await control.answers_to(b"nonsense\n", obey)
+    assert isinstance(refused, events.CommandRefused)
+
+
+def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):
+    with pytest.raises(EngineError, match="No engine is running"):
+        control.ask(Home(tmp_path), commands.Status(id="1"))
+
+
+def test_a_long_folder_name_still_gets_a_socket(tmp_path):
+    path = control.socket_path(Home(tmp_path / ("x" * 200)))
+    assert len(str(path)) <= control.LONGEST_PATH
+    assert path != control.socket_path(Home(tmp_path / ("y" * 200)))

@@ -1,0 +1,51 @@
+"""History in SQLite."""
+
+import itertools
+
+from waggle.engine.history import POINTS, History
+from waggle.protocol import events
+
+
+def summary(number: int, reward: float = 0.5) -> events.RoundSummary:
+    return events.RoundSummary(round=number, at=1.0, reward=reward, solved=0.0, seconds=0.1, by_specialty={"Logic": 0.5})
+
+
+def score(number: int) -> events.HeldOutScore:
+    return events.HeldOutScore(round=number, at=1.0, right=number, total=270)
+
+
+def test_rounds_and_scores_survive_a_restart(tmp_path):
+    first = History(tmp_path / "history.sqlite")
+    for number in range(5):
+        first.keep_round(summary(number))
+    first.keep_score(score(0))
+    first.close()
+    told = History(tmp_path / "history.sqlite").told()
+    assert told.rounds == tuple(summary(number) for number in range(5))
+    assert told.held_out == (score(0),)
+
+
+def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    history.keep_round(summary(3, reward=0.1))
+    history.keep_round(summary(3, reward=0.9))
+    assert [one.reward for one in history.told().rounds] == [0.9]
+
+
+def test_a_long_history_is_thinned_evenly(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    for number in range(2 * POINTS + 10):
+        history.keep_round(summary(number))
+    rounds = [one.round for one in history.told().rounds]
+    assert len(rounds) <= POINTS
+    assert {later - sooner for sooner, later in itertools.pairwise(rounds)} == {3}
+
+
+def test_a_damaged_file_is_kept_aside_and_a_new_history_begins(tmp_path):
+    path = tmp_path / "history.sqlite"
+    path.write_bytes(b"this is no database, whatever its name says" * 100)
+    history = History(path)
+    history.keep_round(summary(1))
+    assert len(history.told().rounds) == 1
+    assert history.set_aside is not None
+    assert history.set_aside.read_bytes().startswith(b"this is no database")

@@ -1,0 +1,90 @@
+"""Pause, resume and stop, with a policy thread that only passes the gate."""
+
+import asyncio
+import threading
+
+import pytest
+
+from waggle.engine.history import History
+from waggle.engine.lifecycle import Lifecycle
+from waggle.engine.teller import Teller
+from waggle.errors import Stopped
+from waggle.protocol import commands, events
+from waggle.protocol.state import Snapshot
+
+
+class Walker:
+    """Passes the gate as fast as it can; counts its steps."""
+
+    def __init__(self, gate) -> None:
+        self.steps = 0
+        self._gate = gate
+        self.thread = threading.Thread(target=self._walk)
+        self.thread.start()
+
+    def _walk(self) -> None:
+        try:
+            while True:
+                self._gate()
+                self.steps += 1
+        except Stopped:
+            return
+
+
+@pytest.fixture
+async def lifecycle(tmp_path):
+    teller = Teller(tmp_path, clock=lambda: 1000.0)
+    made = Lifecycle(teller, History(tmp_path / "history.sqlite"))
+    made.teller = teller
+    made.begin()
+    made.walker = Walker(made.gate)
+    yield made
+    made.stop()
+    made.walker.thread.join(5)
+    assert not made.walker.thread.is_alive()
+    teller.close()
+
+
+async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
+    (done,) = await lifecycle.obey(commands.Pause(id="7"))
+    assert (type(done), done.id) == (events.CommandDone, "7")
+    assert lifecycle.teller.state.phase == "paused"
+    before = lifecycle.walker.steps
+    await asyncio.to_thread(lambda: None)  # the other thread has had its turn
+    assert lifecycle.walker.steps == before
+    await lifecycle.obey(commands.Resume(id="8"))
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_a_timed_pause_ends_by_itself(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1", until=1000.05))
+    assert lifecycle.teller.state.until == 1000.05
+    async with asyncio.timeout(5):
+        while lifecycle.teller.state.phase != "contributing":
+            await asyncio.sleep(0.01)
+
+
+async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1", after_round=True))
+    assert lifecycle.teller.state.phase == "finishing"
+    assert lifecycle.pause_after_round()
+    await lifecycle.obey(commands.Resume(id="2"))
+    assert not lifecycle.pause_after_round()
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):
+    for command in (commands.Pause, commands.Pause, commands.Resume, commands.Resume):
+        assert isinstance((await lifecycle.obey(command(id="1")))[-1], events.CommandDone)
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_status_and_history_are_told_to_the_asker_alone(lifecycle):
+    told: list[bytes] = []
+    lifecycle.teller.attach(told.append)
+    snapshot, _done = await lifecycle.obey(commands.Status(id="1"))
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.state.phase == "contributing"
+    history, _ = await lifecycle.obey(commands.QueryHistory(id="2"))
+    assert isinstance(history, events.HistoryTold)
+    assert told == []

@@ -1,0 +1,57 @@
+"""The teller: numbering, keeping, passing on."""
+
+import pytest
+
+from waggle.engine import teller as tellers
+from waggle.engine.teller import Teller
+from waggle.protocol import events, wire
+from waggle.protocol.state import Snapshot, State, apply
+
+
+@pytest.fixture
+async def teller(tmp_path):
+    made = Teller(tmp_path, clock=lambda: 100.0)
+    yield made
+    made.close()
+
+
+def kept(folder):
+    return [event for path in sorted(folder.glob("*.jsonl")) for event in wire.recording(path)]
+
+
+async def test_events_are_numbered_stamped_kept_and_passed_on(teller, tmp_path):
+    lines: list[bytes] = []
+    teller.attach(lines.append)
+    teller.tell(events.PartRestarted(part="verifier", reason="killed"))
+    teller.tell(events.EngineStopped(round=4))
+    passed = [wire.event(line) for line in lines]
+    assert [(event.seq, event.at) for event in passed] == [(1, 100.0), (2, 100.0)]
+    assert kept(tmp_path) == passed
+    assert teller.state.phase == "stopped"
+
+
+async def test_the_record_of_a_run_folds_into_the_state_of_the_run(teller, tmp_path):
+    teller.tell(events.Preparing(part="Loading", done=0, parts=1))
+    teller.tell(events.PhaseChanged(phase="contributing", round=2))
+    state = State()
+    for event in kept(tmp_path):
+        state = apply(state, event)
+    assert state == teller.state
+
+
+async def test_growing_completions_are_kept_for_the_round_in_progress_only(teller, tmp_path):
+    for number in (1, 2):
+        teller.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
+        teller.tell(events.CompletionsGrew(round=number, rows=()))
+    assert not any(isinstance(event, events.CompletionsGrew) for event in kept(tmp_path))
+    assert [event.round for event in wire.recording(tmp_path / "writing.part")] == [2]
+
+
+async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(teller, tmp_path, monkeypatch):
+    monkeypatch.setattr(tellers, "FILE_BYTES", 300)
+    for number in range(40):
+        teller.tell(events.PhaseChanged(phase="contributing", round=number))
+    files = sorted(tmp_path.glob("*.jsonl"))
+    assert len(files) == tellers.KEPT_FILES
+    newest = list(wire.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
+    assert isinstance(newest[0], Snapshot)
