@@ -90,7 +90,7 @@ class Engine(Program):
         self._commands = 0
 
     @property
-    def events(self) -> list[AnyEvent]:
+    def told(self) -> list[AnyEvent]:
         with self._came:
             return [wire.event(line) for _, line in self.lines]
 
@@ -117,7 +117,7 @@ class Engine(Program):
         return wire.event(answered)
 
     def rounds(self) -> list[events.RoundSummary]:
-        return [event.summary for event in self.events if isinstance(event, events.RoundCompleted)]
+        return [event.summary for event in self.told if isinstance(event, events.RoundCompleted)]
 
     def wait_round(self, number: int, seconds: float) -> None:
         self.wait(events.RoundCompleted, seconds, lambda event: event.summary.round >= number)

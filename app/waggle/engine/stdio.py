@@ -47,8 +47,11 @@ def read_lines(loop: asyncio.AbstractEventLoop, got: Callable[[bytes], None], en
     """Call `got` on the loop for each line of stdin and `ended` once at its end."""
 
     def read() -> None:
-        for line in sys.stdin.buffer:
-            loop.call_soon_threadsafe(got, line)
+        begun = b""
+        while piece := os.read(0, 1 << 16):  # not sys.stdin: its lock would abort an exit while this thread waits
+            *lines, begun = (begun + piece).split(b"\n")
+            for line in lines:
+                loop.call_soon_threadsafe(got, line)
         loop.call_soon_threadsafe(ended)
 
     threading.Thread(target=read, name="commands", daemon=True).start()

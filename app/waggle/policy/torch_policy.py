@@ -33,6 +33,8 @@ class TorchPolicy:
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
         self._device = torch.device(device)
         self._model = _load(folder).to(self._device).eval()
+        for parameter in self._model.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
+            parameter.data = parameter.data.clone()
         # torch gives the padding row no input gradient, other backends do: one meaning everywhere
         self._model.get_input_embeddings().padding_idx = None
         self._parameters = dict(self._model.named_parameters())  # tied weights appear once

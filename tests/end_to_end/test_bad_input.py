@@ -1,0 +1,124 @@
+"""Bad input to a real engine: each a clear sentence with what to do, and nothing lost."""
+
+import shutil
+import socket
+
+import pytest
+
+from end_to_end.programs import Engine, Program, running
+from waggle.protocol import events
+
+SOLO = "swarm.solo=true"
+
+
+def failure(*settings: str, home) -> events.EngineFailed:
+    """What an engine with these settings says before it ends with exit code 1."""
+    with running(Engine(home, *settings)) as engine:
+        said = engine.wait(events.EngineFailed)
+        assert engine.end() == 1
+    return said
+
+
+@pytest.mark.parametrize(
+    ("content", "title", "advice"),
+    [
+        ("[swarm]\nseed = 1\n", "unknown setting `seed`", "Did you mean seeds?"),
+        ("[swarm\n", "not valid TOML", "Mend that line"),
+        ('[model]\nfolder = "/nowhere"\n', "There is no model in /nowhere", "remove that line to use the starter"),
+        ('[swarm]\ncharter = "/nowhere"\n', "The charter /nowhere cannot be opened", "swarm.charter"),
+        ('[swarm]\nseeds = ["nonsense"]\nhost = "127.0.0.1"\n', "nonsense", ""),
+    ],
+)
+def test_wrong_settings_are_explained_and_left_as_they_are(tmp_path, content, title, advice):
+    (tmp_path / "settings.toml").write_text(content)
+    said = failure(home=tmp_path)
+    assert title in said.title
+    assert advice in said.advice
+    assert said.detail == ""
+    assert (tmp_path / "settings.toml").read_text() == content
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = failure("swarm.host=127.0.0.1", f"swarm.port={port}", home=tmp_path)
+    assert str(port) in said.title
+    assert said.advice
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = failure(SOLO, home=tmp_path / "file" / "home")
+    assert "cannot be used" in said.title
+
+
+def test_a_damaged_identity_is_named_and_kept(tmp_path):
+    (tmp_path / "identity.key").write_bytes(b"damaged")
+    said = failure(SOLO, home=tmp_path)
+    assert "damaged" in said.title
+    assert (tmp_path / "identity.key").read_bytes() == b"damaged"
+
+
+def test_an_unreachable_seed_stops_nobody_and_is_said(tmp_path):
+    lost = "/ip4/127.0.0.1/tcp/9/p2p/12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
+    with running(Engine(tmp_path, "swarm.host=127.0.0.1", f'swarm.seeds=["{lost}"]')) as engine:
+        engine.wait_round(2, 60)
+        reached = engine.wait(events.ReachChanged, 30, lambda event: event.tried > 0)
+        assert reached.reach in ("connecting", "alone")
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
+    with running(Engine(tmp_path, SOLO)) as engine:
+        engine.wait_round(3, 60)
+        engine.end()
+    newest, before = sorted((tmp_path / "checkpoints").iterdir(), reverse=True)[:2]
+    with (newest / "model.safetensors").open("r+b") as file:
+        file.seek(5000)
+        file.write(b"damage")
+    with running(Engine(tmp_path, SOLO)) as engine:
+        aside = engine.wait(events.CheckpointSetAside)
+        assert "model.safetensors was damaged" in aside.reason
+        assert engine.wait(events.Ready).round == int(before.name[1:])
+        engine.wait_round(int(before.name[1:]), 60)
+
+
+def test_a_folder_that_was_copied_while_another_engine_runs_in_it_is_refused(tmp_path):
+    with running(Engine(tmp_path, SOLO)) as engine:
+        engine.wait(events.Ready)
+        said = failure(SOLO, home=tmp_path)
+        assert "Another engine is running" in said.title
+        engine.wait_round(engine.rounds()[-1].round + 2 if engine.rounds() else 1, 60)
+
+
+def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
+    def ctl(*words: str) -> str:
+        with running(Program("ctl", "--home", str(tmp_path), *words)) as asked:
+            assert asked.end() == 0, asked.errors
+        return b"".join(line for _, line in asked.lines).decode()
+
+    with running(Engine(tmp_path, SOLO)) as engine:
+        engine.wait_round(0, 60)
+        assert ctl("status").startswith("Contributing: Answering questions for First light, round ")
+        assert ctl("pause").startswith("Paused by you: Paused.")
+        assert ctl("pause", "--minutes", "5").startswith("Paused by you: Paused until ")
+        assert ctl("resume").startswith("Contributing:")
+        assert ctl("stop").startswith("Stopping.")
+        assert engine.process.wait(20) == 0
+
+
+def test_ctl_without_an_engine_says_so(tmp_path):
+    with running(Program("ctl", "--home", str(tmp_path), "status")) as asked:
+        assert asked.end() == 1
+    assert b"No engine is running for this folder." in asked.errors
+
+
+def test_a_second_run_goes_on_where_the_first_one_stopped(tmp_path):
+    with running(Engine(tmp_path, SOLO)) as engine:
+        engine.wait_round(4, 60)
+        engine.end()
+        stopped = engine.wait(events.EngineStopped)
+    shutil.rmtree(tmp_path / "events")  # the record is not what a resume needs
+    with running(Engine(tmp_path, SOLO)) as engine:
+        assert engine.wait(events.Ready).round == stopped.round
