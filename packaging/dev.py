@@ -57,6 +57,8 @@ QT_LIBRARIES = {
     "libgssapi_krb5.so.2": "libgssapi-krb5-2",
 }
 
+TEST_PROGRAMS = {"Xvfb": "xvfb", "xwininfo": "x11-utils"}  # a screen for the window's end-to-end tests
+
 
 def main(arguments: list[str]) -> int:
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
@@ -148,8 +150,8 @@ def missing_packages(*, for_tests: bool) -> list[str]:
             ctypes.CDLL(library)
         except OSError:
             missing.append(package)
-    if for_tests and not shutil.which("Xvfb"):
-        missing.append("xvfb")
+    if for_tests:
+        missing += [package for program, package in TEST_PROGRAMS.items() if not shutil.which(program)]
     return missing
 
 

@@ -7,9 +7,25 @@ from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
 READY = e.Ready(
-    protocol=1, version="0", node="n", name="Amber Finch", swarm="Maths swarm", charter="c", specialties=(), model="m",
-    model_note="", backend="torch", device="cpu", device_reason="", threads=1, cores=2, round=0, completions=0, group_size=8, parameters=1,
-)  # fmt: skip
+    protocol=1,
+    version="0",
+    node="n",
+    name="Amber Finch",
+    swarm="Maths swarm",
+    charter="c",
+    specialties=(),
+    model="m",
+    model_note="",
+    backend="torch",
+    device="cpu",
+    device_reason="",
+    threads=1,
+    cores=2,
+    round=0,
+    completions=0,
+    group_size=8,
+    parameters=1,
+)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),

@@ -1,0 +1,84 @@
+"""The real window on a virtual screen against a live engine: on screen at once, alive, pausable, and gone without a trace."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from end_to_end.programs import ENVIRONMENT
+from waggle import paths
+from waggle.engine import ctl
+from waggle.errors import EngineError
+from waggle.protocol.state import State
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a virtual screen is X11's"),
+    pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed: python3 packaging/dev.py doctor"),
+]
+
+
+@pytest.fixture(scope="module")
+def screen() -> Iterator[dict[str, str]]:
+    """An environment with a screen of its own; Xvfb picks a free number and says which."""
+    reading, writing = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x900x24"], pass_fds=(writing,), stderr=subprocess.DEVNULL
+    )
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        number = said.readline().strip()
+    yield {**ENVIRONMENT, "DISPLAY": f":{number}", "QT_QPA_PLATFORM": "xcb"}
+    server.terminate()
+    server.wait()
+
+
+def on_screen(screen: dict[str, str]) -> bool:
+    """Whether X shows a window named Waggle: mapped and viewable, not only made."""
+    said = subprocess.run(["xwininfo", "-name", "Waggle"], env=screen, capture_output=True, text=True, check=False)
+    return "Map State: IsViewable" in said.stdout
+
+
+def until(condition, seconds: float, what: str):
+    """The first true answer of a condition."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if answer := condition():
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+def state_of(home: Path) -> State | None:
+    try:
+        return ctl.status(paths.Home(home))
+    except EngineError:
+        return None
+
+
+def test_the_window_is_on_screen_before_the_engine_is_ready_and_both_leave_together(tmp_path, screen, figures):
+    home = tmp_path / "home"
+    command = [sys.executable, "-m", "waggle", "--home", str(home), "--set", "swarm.solo=true"]
+    began = time.monotonic()
+    window = subprocess.Popen(command, env=screen)
+    try:
+        until(lambda: on_screen(screen), 30, "a window")
+        figures["window_ms"] = (time.monotonic() - began) * 1000
+        early = state_of(home)
+        assert early is None or early.phase == "preparing", "the engine was ready before the window: this measures nothing"
+        until(lambda: (state := state_of(home)) and state.rounds, 60, "a round")
+        engine = next(child for child in psutil.Process(window.pid).children() if "engine" in child.cmdline())
+        window.send_signal(signal.SIGKILL)
+        window.wait()
+        until(lambda: not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE, 20, "the engine's end")
+    finally:
+        if window.poll() is None:
+            window.kill()
+            window.wait()
+    assert sorted(path.name for path in (home / "checkpoints").iterdir())[-1].startswith("r")
