@@ -86,16 +86,10 @@ def main(arguments: list[str]) -> int:
 
 
 def run(rest: list[str]) -> int:
-    """The window; where there is no screen, say so and name the way without one."""
+    """The window, or another door of waggle; waggle itself says so where there is no screen."""
     setup()
-    wants_window = not rest or rest[0].startswith("-")
-    if wants_window:
+    if has_screen() and (not rest or rest[0].startswith("-")):
         libraries(for_tests=False)
-        if not has_screen():
-            print("There is no screen here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window cannot open.")
-            print("Waggle also works without one:  python3 packaging/dev.py run engine")
-            print("and, beside it:                 python3 packaging/dev.py run ctl status")
-            return 1
     return waggle_python("-m", "waggle", *rest)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
     )
-    made.set_defaults(door=_window, stdio=False)
+    made.set_defaults(door=_window)
     doors = made.add_subparsers(title="other doors", metavar="DOOR")
 
     engine = doors.add_parser("engine", help="contribute without a window; events are JSON lines on stdout")
@@ -69,12 +70,31 @@ def _shared(made: argparse.ArgumentParser) -> None:
 
 
 def _window(arguments: argparse.Namespace) -> int:
+    if not _has_screen():
+        raise WaggleError(
+            "There is no screen here, so the window cannot open.",
+            "Waggle also works without one: start `waggle engine`, and ask it with `waggle ctl status`.",
+        )
     from waggle.gui import app
 
-    arguments.engine_arguments = [part for value in arguments.set for part in ("--set", value)]
-    if arguments.home:
-        arguments.engine_arguments += ["--home", str(arguments.home)]
-    return app.run(arguments)
+    return app.run(
+        app.Arguments(
+            replay=arguments.replay,
+            speed=arguments.speed,
+            theme=arguments.theme,
+            page=arguments.page,
+            screenshot=arguments.screenshot,
+            home=arguments.home,
+            engine_arguments=[part for value in arguments.set for part in ("--set", value)],
+        )
+    )
+
+
+def _has_screen() -> bool:
+    """Windows and Macs have one; on other systems a display server or Qt's own choice says so."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 def _engine(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,34 @@
+"""The doors."""
+
+import subprocess
+import sys
+
+import pytest
+
+from waggle import cli
+
+HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
+
+
+def test_no_heavy_import_happens_before_the_arguments_are_understood():
+    code = f"import sys, waggle.cli; waggle.cli.parser().parse_args([]); print([n for n in {HEAVY} if n in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    assert said.stdout.strip() == "[]"
+
+
+def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cli.main([]) == 1
+    said = capsys.readouterr().err
+    assert "no screen" in said
+    assert "waggle engine" in said
+
+
+@pytest.mark.parametrize("words", [["--help"], ["engine", "--help"], ["seed", "--help"], ["ctl", "--help"], ["lab", "--help"]])
+def test_every_door_explains_itself(words, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(words)
+    assert left.value.code == 0
+    assert "usage: waggle" in capsys.readouterr().out
