@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Waggle's developer commands; Python's standard library only.
 
-    python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
-    python3 packaging/dev.py test [...]  set everything up, lint, then test (arguments are passed on to pytest)
-    python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
-    python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
-    python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
-    python3 packaging/dev.py clean       remove .venv
+python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
+python3 packaging/dev.py test [...]  set everything up, lint, then test (arguments are passed on to pytest)
+python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
+python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
+python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
+python3 packaging/dev.py clean       remove .venv
 """
 
 from __future__ import annotations

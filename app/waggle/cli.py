@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from waggle import __version__
-from waggle.errors import WaggleError
+from waggle.errors import SettingsError, WaggleError
 
 LABS = ("starter",)
 CTL = ("status", "pause", "resume", "stop")
@@ -77,17 +77,29 @@ def _window(arguments: argparse.Namespace) -> int:
         )
     from waggle.gui import app
 
+    to_engine = [part for value in arguments.set for part in ("--set", value)]
+    if arguments.home:
+        to_engine += ["--home", str(arguments.home)]
     return app.run(
         app.Arguments(
             replay=arguments.replay,
             speed=arguments.speed,
-            theme=arguments.theme,
+            theme=arguments.theme or _chosen_theme(arguments),
             page=arguments.page,
             screenshot=arguments.screenshot,
-            home=arguments.home,
-            engine_arguments=[part for value in arguments.set for part in ("--set", value)],
+            engine_arguments=to_engine,
         )
     )
+
+
+def _chosen_theme(arguments: argparse.Namespace) -> str:
+    from waggle import paths, settings
+
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    try:
+        return settings.read(home.settings, tuple(arguments.set)).window.theme
+    except SettingsError:  # the engine reads the same file and says in the window what is wrong with it
+        return "system"
 
 
 def _has_screen() -> bool:

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Writes the README's tree: every file of the source root with the first sentence of its own docstring. Standard library only."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+BEGIN, END = "## The tree\n\n```\n", "```\n"
+ROOMS = ("protocol", "rl", "sapo", "tasks", "policy", "swarm", "engine", "lab", "gui")
+AROUND = (
+    ("resources/", "what ships with Waggle: the starter model, and the look (tokens, style sheet, icons, fonts)"),
+    ("tests/", "a folder for each room, and end_to_end/: real engines, real hivemind, a real window"),
+    ("packaging/", "dev.py (the two commands), lock.txt (exact versions), tree.py (writes this tree)"),
+)
+
+
+def tree() -> str:
+    """The lines between the README's fences."""
+    source = ROOT / "app/waggle"
+    lines = ["app/waggle/", *_files(source, "  ")]
+    for room in ROOMS:
+        lines.append(_line("  ", f"{room}/", source / room / "__init__.py"))
+        lines += _files(source / room, "    ")
+    lines += [f"{name:<26}{what}" for name, what in AROUND]
+    return "\n".join(lines) + "\n"
+
+
+def written() -> str:
+    """The README as it should be."""
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    return before + BEGIN + tree() + END + rest.partition(END)[2]
+
+
+def _files(folder: Path, indent: str) -> list[str]:
+    return [_line(indent, path.name, path) for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+
+
+def _line(indent: str, name: str, path: Path) -> str:
+    said = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
+    return f"{indent + name:<26}{said.split('. ')[0].rstrip('.')}"
+
+
+if __name__ == "__main__":
+    README.write_text(written(), encoding="utf-8")
