@@ -1,0 +1,1 @@
+"""Strangers who share: records, the directory, and trust."""

@@ -1,0 +1,64 @@
+"""The announcement: about 200 signed bytes in the directory that say which payload a node has to offer."""
+
+from typing import Annotated
+
+import msgspec
+
+from waggle.errors import BadRecord
+from waggle.swarm import record
+from waggle.swarm.identity import SIGNATURE_BYTES, Identity, verify
+from waggle.tasks.charter import PROTOCOL
+
+DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
+MAX_BYTES = 480  # with the signature
+
+Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
+    """What a node offers. `charter` and `expires` are in it, so that one signature binds place and lifetime as well."""
+
+    v: Annotated[int, msgspec.Meta(ge=PROTOCOL, le=PROTOCOL)] = PROTOCOL
+    charter: Digest
+    sha256: Digest  # of the payload
+    size: Annotated[int, msgspec.Meta(ge=1, le=record.MAX_BLOB)]  # of the payload, bytes
+    round: record.Count
+    epoch: record.Count
+    specialties: Annotated[int, msgspec.Meta(ge=0)]  # bitmask; msgpack ends at 64 bits
+    model: Annotated[str, msgspec.Meta(max_length=record.MAX_MODEL)]
+    expires: Annotated[int, msgspec.Meta(ge=0, lt=1 << 50)]  # unix milliseconds; the directory entry's own expiry
+
+    @property
+    def expires_at(self) -> float:
+        """Unix seconds, as hivemind counts them."""
+        return self.expires / 1000
+
+
+_decoder = msgspec.msgpack.Decoder(Announcement)
+
+
+def signed(announcement: Announcement, identity: Identity) -> bytes:
+    """The announcement's bytes with the origin's 64-byte signature behind them."""
+    body = msgspec.msgpack.encode(announcement)
+    return body + identity.sign(DOMAIN, body)
+
+
+def read(blob: bytes, origin: bytes) -> Announcement:
+    """Check form and signature of what stands under `origin`'s name; raises BadRecord, and nothing else."""
+    announcement = parse(blob)
+    if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
+        raise BadRecord("forged announcement")
+    return announcement
+
+
+def parse(blob: bytes) -> Announcement:
+    """The announcement in bytes whose signature has been verified before; raises BadRecord, and nothing else."""
+    if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
+        raise BadRecord("announcement size")
+    try:
+        announcement = _decoder.decode(blob[:-SIGNATURE_BYTES])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # not the form agreed on: refused
+        raise BadRecord("malformed announcement") from error
+    if not record.is_model_name(announcement.model):
+        raise BadRecord("model name")
+    return announcement

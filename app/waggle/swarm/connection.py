@@ -1,0 +1,248 @@
+"""Keeps a node connected: one Dht at a time, started again when it dies, joined again when nobody answers."""
+
+import asyncio
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from waggle.errors import SwarmError
+from waggle.swarm import known_peers
+from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht, require_address
+from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound
+from waggle.swarm.options import SwarmOptions
+
+ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
+LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
+PINGED = 8  # peers at a time
+SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
+RESTART_S = 2.0
+CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
+SKEW_TOLD_S = 60.0  # a tenth of an epoch
+
+
+class Connection:
+    """Owns the Dht. Everything runs on the loop that called `start`.
+
+    `met` hears who is connected and who answered a ping; `joined`, that peers were found after there were none.
+    """
+
+    def __init__(
+        self,
+        options: SwarmOptions,
+        identity: Identity,
+        services: Services,
+        tell: Callable[[News], None],
+        *,
+        met: Callable[[list[Connected], dict[bytes, Pong]], None] = lambda peers, pongs: None,
+        joined: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._options = options
+        self._identity = identity
+        self._services = services
+        self._tell = tell
+        self._met = met
+        self._joined = joined
+        self._dht: Dht | None = None
+        self._port = options.port
+        self._known = known_peers.read(options.known_peers)
+        self._tried = 0
+        self._answered_at = -math.inf
+        self._join_at = -math.inf
+        self._pinged: set[bytes] = set()
+        self._clock_offset = 0.0
+        self._skew_told = 0.0
+        self._told: ReachFound | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def dht(self) -> Dht:
+        """The Dht of now; raises PeerAway while it is being started again."""
+        if self._dht is None:
+            raise PeerAway("the network process is starting again")
+        return self._dht
+
+    async def start(self) -> None:
+        """Start p2pd; raises SwarmError for a port in use or a malformed seed. A seed that is away is no error."""
+        for address in self._options.seeds:
+            require_address(address)
+        self._known = tuple(filter(_is_address, self._known))
+        self._dht = await open_dht(self._options, self._identity, self._services, port=self._port)
+        try:
+            # From now on others know this port: it is kept when p2pd is started again.
+            self._port = self._port or _port_of(await self._dht.addresses())
+        except PeerAway:
+            self._port = self._options.port  # p2pd died at once: the supervisor will see
+        self._clock_offset = time.time() - time.monotonic()
+        self._say("connecting", [], "")
+        self._tasks = [asyncio.create_task(self._supervise()), asyncio.create_task(self._stay_joined())]
+
+    async def run(self) -> None:
+        """Return when closed; raise what only a fault of ours can raise inside the two tasks."""
+        await watch(self._tasks)
+
+    async def close(self) -> None:
+        """Leave: end the tasks and p2pd. Safe to call twice."""
+        await end(self._tasks)
+        dht, self._dht = self._dht, None
+        if dht is not None:
+            await dht.close()
+
+    async def _supervise(self) -> None:
+        while True:
+            dht, born = self.dht, time.monotonic()
+            code = await dht.ended()
+            self._dht = None
+            self._say("connecting", [], "")
+            await dht.close()
+            if time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
+                await asyncio.sleep(min(RESTART_S, self._options.rejoin))
+            await self._start_again()
+            self._lose()
+            self._tell(NetworkRestarted(reason=f"the network process ended ({code})"))
+
+    async def _start_again(self) -> None:
+        pause = 0.1
+        while self._dht is None:
+            try:
+                self._dht = await open_dht(self._options, self._identity, self._services, port=self._port)
+            except SwarmError:  # the port is not free yet, or the disk is full: the node stays alone and tries again
+                self._port = self._options.port
+                await asyncio.sleep(pause)
+                pause = min(self._options.rejoin, pause * 2)
+
+    async def _stay_joined(self) -> None:
+        while True:
+            with suppress(PeerAway):  # p2pd is just dying; the supervisor replaces it
+                await self._look()
+            await asyncio.sleep(min(LOOK_S, self._options.rejoin))
+
+    async def _look(self) -> None:
+        dht = self.dht
+        peers = await dht.peers()
+        if self._computer_slept():
+            self._lose()
+        self._pinged &= {peer.peer_id for peer in peers}
+        if len(self._pinged) < len(peers) or time.monotonic() - self._answered_at > ANSWER_COUNTS_S / 2:
+            await self._ping(dht, peers)
+        if not self._is_reached(peers) and time.monotonic() >= self._join_at:
+            if self._told is not None and self._told.reach == "connected":
+                self._say("alone", [], self._told.address)  # before the attempts, which may take a while
+            await self._join(dht)
+            peers = await dht.peers()
+        addresses = await dht.addresses()
+        self._say("connected" if self._is_reached(peers) else "alone", peers, addresses[0] if addresses else "")
+        self._met(peers, {})
+
+    def _is_reached(self, peers: list[Connected]) -> bool:
+        return bool(peers) and self._is_answered()
+
+    def _is_answered(self) -> bool:
+        return time.monotonic() - self._answered_at <= ANSWER_COUNTS_S
+
+    def _lose(self) -> None:
+        """Nothing that was known of the connection holds any more: join at once."""
+        self._answered_at = self._join_at = -math.inf
+        self._pinged.clear()
+
+    def _computer_slept(self) -> bool:
+        offset = time.time() - time.monotonic()
+        jumped = abs(offset - self._clock_offset) > CLOCK_JUMP_S
+        self._clock_offset = offset
+        return jumped
+
+    async def _ping(self, dht: Dht, peers: list[Connected]) -> None:
+        # Those never asked come first; the order among the others is random.
+        chosen = sorted(peers, key=lambda peer: (peer.peer_id in self._pinged, random.random()))[:PINGED]
+        self._pinged |= {peer.peer_id for peer in chosen}
+        answers = await asyncio.gather(*(_quietly(dht.ping(peer.peer_id)) for peer in chosen))
+        pongs = {peer.peer_id: pong for peer, pong in zip(chosen, answers, strict=True) if pong is not None}
+        if not pongs:
+            return
+        self._found()
+        self._met(peers, pongs)
+        self._check_clock([pong.skew_s for pong in pongs.values()])
+        self._remember([peer for peer in peers if peer.peer_id in pongs])
+
+    async def _join(self, dht: Dht) -> None:
+        self._join_at = time.monotonic() + self._options.rejoin * random.uniform(1, 2)
+        addresses = [each for each in dict.fromkeys((*self._options.seeds, *self._known)) if not self._is_own(each)]
+        self._tried = len(addresses)
+        skews = []
+        for attempt in asyncio.as_completed([_quietly(dht.connect(address)) for address in addresses]):
+            pong = await attempt
+            if pong is not None:
+                skews.append(pong.skew_s)
+                self._found()  # before the slower ones are heard
+                await dht.settle()
+        if skews:
+            self._check_clock(skews)
+            self._remember(await dht.peers())
+
+    def _remember(self, peers: list[Connected]) -> None:
+        self._known = known_peers.keep(self._options.known_peers, self._known, [peer.address for peer in peers])
+
+    def _is_own(self, address: str) -> bool:
+        return address.endswith(f"/p2p/{text_of(self._identity.peer_id)}")
+
+    def _found(self) -> None:
+        if not self._is_answered():
+            self._joined()
+        self._answered_at = time.monotonic()
+
+    def _check_clock(self, skews: list[float]) -> None:
+        skew = statistics.median(skews)
+        if abs(skew - self._skew_told) > SKEW_TOLD_S:
+            self._skew_told = skew
+            self._tell(ClockSkewed(seconds=skew))
+
+    def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
+        said = ReachFound(reach=reach, peers=len(peers) if reach == "connected" else 0, tried=self._tried, address=address)
+        if said != self._told:
+            self._told = said
+            self._tell(said)
+
+
+async def watch(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Raise the first failure among tasks; return when all have ended, by being cancelled too."""
+    if tasks:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in ended:
+            if not task.cancelled():
+                task.result()
+
+
+async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended: code of others may swallow being cancelled once."""
+    while unfinished := [task for task in tasks if not task.done()]:
+        for task in unfinished:
+            task.cancel()
+        await asyncio.wait(unfinished, timeout=1.0)
+
+
+async def _quietly(call: Coroutine[Any, Any, Pong]) -> Pong | None:
+    """One of several: those that are away are simply not among the answers."""
+    try:
+        return await call
+    except PeerAway:
+        return None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        require_address(text)
+    except SwarmError:  # from our own file of known peers: that line is of no use, the others are
+        return False
+    return True
+
+
+def _port_of(addresses: list[str]) -> int:
+    for address in addresses:
+        parts = address.split("/")
+        if "tcp" in parts:
+            return int(parts[parts.index("tcp") + 1])
+    return 0

@@ -1,0 +1,327 @@
+"""The one file that knows hivemind: one life of its daemon (p2pd) and of the DHT node above it.
+
+hivemind is imported through a small shim, submodules only: its own `__init__` loads torch and forks. What it does not
+offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here and nowhere else, and a test holds it to that.
+Left out: starting p2pd again and joining again, which is `connection.py`.
+"""
+
+import asyncio
+import errno
+import importlib
+import importlib.util
+import logging
+import math
+import os
+import socket
+import sys
+import time
+import types
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from waggle.errors import SwarmError
+from waggle.swarm.guard import Guard
+from waggle.swarm.identity import Identity, peer_id_of
+from waggle.swarm.options import SwarmOptions
+
+PAYLOAD = "waggle/payload/1"  # unary handlers: 32 bytes of sha256 in, the bytes they name out (nothing: not here)
+CHARTER = "waggle/charter/1"
+START_S = 30.0
+CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
+CONNECT_S = 5.0
+PING_S = 3.0
+
+
+class PeerAway(Exception):
+    """A peer, or our own daemon, did not answer. Never an error of this node: somebody else is asked, or later."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What this node answers: payload(who asks, sha256) and charter(sha256), both b"" where there is nothing."""
+
+    payload: Callable[[bytes, bytes], bytes]
+    charter: Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Pong:
+    """An answered ping: its round trip, and how far the peer's clock is ahead of ours."""
+
+    delay_ms: float
+    skew_s: float
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A peer that p2pd holds a connection to, and the address to find it again."""
+
+    peer_id: bytes
+    address: str
+    relayed: bool
+
+
+class Dht:
+    """One life of p2pd. When it dies, `ended` returns and this object is closed and replaced."""
+
+    def __init__(self, hivemind: types.SimpleNamespace, p2p: Any, node: Any) -> None:
+        self._hivemind = hivemind
+        self._p2p = p2p
+        self._node = node
+
+    @property
+    def pid(self) -> int:
+        """The process id of p2pd."""
+        return int(self._p2p._child.pid)
+
+    async def announce(self, key: str, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+        """Put a signed announcement into the directory. True says little: a node that is alone also stores."""
+        store = self._node.store(key, signed, expires_at, subkey=peer_id, num_workers=8)
+        return bool(await self._patiently(store, CALL_S))
+
+    async def read(self, key: str) -> dict[bytes, bytes]:
+        """The signed announcements of one shard by peer id. The guard has verified each of them."""
+        # Several replicas are merged (`latest`): any one of them may be behind.
+        found = await self._patiently(self._node.get(key, latest=True, num_workers=2), CALL_S)
+        return {} if found is None else {peer_id: entry.value for peer_id, entry in found.value.items()}
+
+    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
+        """The bytes a peer gives for this hash, not yet compared with it; b"" where it has none. Raises PeerAway."""
+        return await self._ask(PAYLOAD, peer_id, sha256, seconds)
+
+    async def fetch_charter(self, peer_id: bytes, sha256: bytes) -> bytes:
+        """The charter document a peer gives for this hash, not yet compared with it. Raises PeerAway."""
+        return await self._ask(CHARTER, peer_id, sha256, CONNECT_S)
+
+    async def connect(self, address: str) -> Pong:
+        """Connect to a multiaddress and make sure that a DHT node answers there; raises PeerAway."""
+        peer_id, multiaddress = self._hivemind.PeerID(peer_of(address)), self._hivemind.Multiaddr(address)
+        transport = multiaddress.decapsulate(f"/p2p/{peer_id.to_base58()}")
+        await self._patiently(self._p2p._client.connect(peer_id, [transport]), CONNECT_S)
+        return await self.ping(peer_id.to_bytes())
+
+    async def settle(self) -> None:
+        """Look for our own neighbours, so that they know us and we know them; raises PeerAway."""
+        await self._patiently(self._node.find_nearest_nodes([self._node.node_id]), CALL_S)
+
+    async def ping(self, peer_id: bytes) -> Pong:
+        """Ask a DHT node for a sign of life and its clock; raises PeerAway."""
+        protocol, peer = self._node.protocol, self._hivemind.PeerID(peer_id)
+        request = self._hivemind.dht_pb2.PingRequest(peer=protocol.node_info, validate=False)
+        asked, started = time.time(), time.perf_counter()
+        response = await self._patiently(protocol.get_stub(peer).rpc_ping(request, timeout=PING_S), PING_S)
+        seconds = time.perf_counter() - started
+        if len(response.peer.node_id) != 20 or not math.isfinite(response.dht_time):
+            raise PeerAway("not a DHT node")
+        node_id = self._hivemind.DHTID.from_bytes(response.peer.node_id)
+        await protocol.update_routing_table(node_id, peer, responded=True)
+        return Pong(delay_ms=seconds * 1000, skew_s=response.dht_time - (asked + seconds / 2))
+
+    async def peers(self) -> list[Connected]:
+        """Whom p2pd holds a connection to, each once; raises PeerAway when p2pd itself does not answer."""
+        found: dict[bytes, Connected] = {}
+        for info in await self._patiently(self._p2p.list_peers(), CONNECT_S):  # one for each connection
+            for address in map(str, info.addrs):
+                relayed, peer_id = "/p2p-circuit" in address, info.peer_id.to_bytes()
+                if peer_id not in found or found[peer_id].relayed:
+                    found[peer_id] = Connected(peer_id, f"{address}/p2p/{info.peer_id.to_base58()}", relayed)
+        return list(found.values())
+
+    async def addresses(self) -> list[str]:
+        """Our own multiaddresses, those of use to other computers first; raises PeerAway when p2pd does not answer."""
+        try:
+            found = await self._patiently(self._p2p.get_visible_maddrs(latest=True), CONNECT_S)
+        except ValueError:  # p2pd knows no address (yet)
+            return []
+        return sorted(map(str, found), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
+
+    async def ended(self) -> int:
+        """Wait until p2pd has ended and return its code. Its calls would only hang."""
+        return int(await self._p2p._child.wait())
+
+    async def close(self) -> None:
+        """End p2pd, by force if it does not listen."""
+        child = self._p2p._child
+        with suppress(PeerAway):  # handlers cannot be removed from a daemon that is gone
+            if child.returncode is None:
+                await self._patiently(self._node.shutdown(), CONNECT_S)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._p2p.shutdown()
+        except TimeoutError:  # it ignores the polite signal
+            child.kill()
+            await child.wait()
+        await asyncio.wait([self._p2p._reader_task])
+        await child.stdout.read()  # to its end, or the pipe would outlive the loop
+
+    async def _ask(self, handler: str, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
+        peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
+        call = self._p2p.call_protobuf_handler(peer, handler, kind(value=sha256), kind)
+        return bytes((await self._patiently(call, seconds)).value)
+
+    async def _patiently(self, call: Any, seconds: float) -> Any:
+        """The call's result; any way in which strangers or p2pd fail to give one becomes PeerAway."""
+        try:
+            async with asyncio.timeout(seconds):  # never wait_for: on Python 3.11 it can swallow being cancelled
+                return await call
+        except self._hivemind.failures as error:  # being away is normal: the caller asks others or asks later
+            raise PeerAway(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+async def open_dht(options: SwarmOptions, identity: Identity, services: Services, *, port: int) -> Dht:
+    """Start p2pd, without bootstrap peers (given only dead ones it exits), and the DHT node; raises SwarmError."""
+    require_port(options.host, port)
+    hivemind = load_hivemind()
+    try:
+        p2p = await hivemind.P2P.create(
+            host_maddrs=[f"/ip4/{options.host}/tcp/{port}"],
+            announce_maddrs=list(options.announce) or None,
+            identity_path=str(identity.path),
+            check_if_identity_free=False,  # would start a second daemon
+            nat_port_map=False,
+            startup_timeout=START_S,
+        )
+    except (hivemind.P2PDaemonError, ValueError) as error:
+        raise SwarmError("The network process does not start.", f"Run `waggle doctor`. It says: {error}"[:300]) from error
+    try:
+        return Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
+    except BaseException:
+        await p2p.shutdown()  # also when cancelled: p2pd must not outlive the attempt
+        raise
+
+
+async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Services) -> Any:
+    async def give_payload(request: Any, context: Any) -> Any:
+        return hivemind.BytesValue(value=services.payload(context.remote_id.to_bytes(), request.value))
+
+    async def give_charter(request: Any, context: Any) -> Any:
+        return hivemind.BytesValue(value=services.charter(request.value))
+
+    await p2p.add_protobuf_handler(PAYLOAD, give_payload, hivemind.BytesValue)
+    await p2p.add_protobuf_handler(CHARTER, give_charter, hivemind.BytesValue)
+    return await hivemind.DHTNode.create(
+        p2p=p2p,
+        record_validator=Guard(),
+        cache_locally=False,  # caches serve last round's announcements in a third of the reads
+        cache_nearest=0,
+        cache_on_store=False,
+        reuse_get_requests=False,
+        num_workers=2,
+        strict=False,  # with it, three seconds of clock skew lock a node out
+    )
+
+
+def peer_of(address: str) -> bytes:
+    """The peer id at the end of a multiaddress; raises SwarmError for an address that cannot be one."""
+    transport, found, text = address.rpartition("/p2p/")
+    try:
+        peer_id = peer_id_of(text)
+    except ValueError as error:
+        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
+    if not found or not transport.startswith("/"):
+        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM)
+    return peer_id
+
+
+ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
+
+
+def require_address(address: str) -> None:
+    """Raise SwarmError unless this is a full multiaddress that ends in an Ed25519 peer id."""
+    peer_of(address)
+    hivemind = load_hivemind()
+    try:
+        hivemind.Multiaddr(address)
+    except (hivemind.AddressError, ValueError) as error:
+        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
+
+
+def require_port(host: str, port: int) -> None:
+    """Raise SwarmError when this port cannot be listened on: p2pd would share it in silence with another p2pd."""
+    if port == 0:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are just closing do not count
+        try:
+            probe.bind((host, port))
+            probe.listen()
+        except OSError as error:
+            raise _port_error(host, port, error) from error
+
+
+def _port_error(host: str, port: int, error: OSError) -> SwarmError:
+    if error.errno == errno.EADDRINUSE:
+        return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
+    return SwarmError(f"{host}, port {port}, cannot be listened on: {error.strerror}.", "Choose another address or port.")
+
+
+def load_hivemind() -> types.SimpleNamespace:
+    """The parts of hivemind that are used here. Raises SwarmError where this system has no hivemind."""
+    try:
+        _shim()
+        from google.protobuf.message import DecodeError
+        from google.protobuf.wrappers_pb2 import BytesValue
+        from hivemind.dht.node import DHTNode
+        from hivemind.dht.routing import DHTID
+        from hivemind.p2p import P2P, PeerID
+        from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
+        from hivemind.proto import dht_pb2
+        from hivemind.utils.multiaddr import Multiaddr
+        from hivemind.utils.multiaddr.exceptions import Error as AddressError
+    except ImportError as error:
+        raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
+    failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError)
+    return types.SimpleNamespace(
+        BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
+        dht_pb2=dht_pb2, Multiaddr=Multiaddr, AddressError=AddressError, failures=failures,
+    )  # fmt: skip
+
+
+SHIMMED = (
+    ("logging", ("get_logger", "use_hivemind_log_handler")),
+    ("serializer", ("MSGPackSerializer", "SerializerBase")),
+    (
+        "timed_storage",
+        ("DHTExpiration", "ValueWithExpiration", "get_dht_time", "MAX_DHT_TIME_DISCREPANCY_SECONDS", "TimedStorage"),
+    ),
+    ("asyncio", ("as_aiter", "amap_in_executor", "switch_to_uvloop", "enter_asynchronously")),
+)
+
+
+def _shim() -> None:
+    """Put packages named hivemind, hivemind.utils and hivemind.dht in place whose `__init__` never runs."""
+    if "hivemind" in sys.modules:
+        return
+    specification = importlib.util.find_spec("hivemind")
+    if specification is None or not specification.submodule_search_locations:
+        raise ImportError("hivemind is not installed")
+    root = next(iter(specification.submodule_search_locations))
+    stand_in = types.ModuleType("uvloop")  # imported by hivemind.utils.asyncio for a function we never call
+    stand_in.install = lambda: None  # type: ignore[attr-defined]
+    borrowed = sys.modules.setdefault("uvloop", stand_in) is stand_in
+    try:
+        _package("hivemind", root)
+        utils = _package("hivemind.utils", root)
+        for module, names in SHIMMED:
+            loaded = importlib.import_module(f"hivemind.utils.{module}")
+            for name in names:
+                setattr(utils, name, getattr(loaded, name))
+        _package("hivemind.dht", root)
+    finally:
+        if borrowed:
+            del sys.modules["uvloop"]
+    utils.use_hivemind_log_handler("nowhere")  # its lines go to the root logger, as everybody's do
+    logging.getLogger("hivemind").setLevel(logging.ERROR)  # strangers' faults are warnings there
+
+
+def _package(name: str, root: str) -> Any:
+    module = types.ModuleType(name)
+    module.__path__ = [os.path.join(root, *name.split(".")[1:])]
+    module.__package__ = name
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], last, module)
+    return module

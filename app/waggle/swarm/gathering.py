@@ -1,0 +1,148 @@
+"""Gathering: look into the directory, pull from a few peers at random, judge what came, fill the pool. In the background."""
+
+import asyncio
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+
+from waggle.errors import BadRecord
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.connection import Connection
+from waggle.swarm.dht import PeerAway
+from waggle.swarm.judging import Judged, judge
+from waggle.swarm.news import GroupsArrived, News, RecordDropped
+from waggle.swarm.offers import DEPTH
+from waggle.swarm.options import SwarmOptions
+from waggle.swarm.pool import Pool
+from waggle.swarm.traffic import Traffic
+from waggle.swarm.trust import Trust
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+REMEMBERED = 4096  # payloads tried: each is pulled once
+MAX_READ = 256  # announcements considered at one look
+REST_S = 15.0  # before a peer that did not answer is asked again
+SLOWER = 4.0  # times the tempo, while the pool holds plenty
+
+
+class Gathering:
+    """Fills `pool` and `trust`. Belongs to the loop's thread; judging runs in a thread of its own."""
+
+    def __init__(
+        self,
+        options: SwarmOptions,
+        charter: Charter,
+        peer_id: bytes,
+        verifier: Verifier,
+        tell: Callable[[News], None],
+        clock: Callable[[], float],
+        *,
+        pool: Pool,
+        trust: Trust,
+        traffic: Traffic,
+    ) -> None:
+        self._options = options
+        self._charter = charter
+        self._digest = charter.digest
+        self._peer_id = peer_id
+        self._verifier = verifier
+        self._tell = tell
+        self._clock = clock
+        self._pool = pool
+        self._trust = trust
+        self._traffic = traffic
+        self._random = random.Random()
+        self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
+        self._resting: dict[bytes, float] = {}  # peer id -> until, monotonic
+        self._judging: asyncio.Future[Judged] | None = None
+
+    async def run(self, connection: Connection) -> None:
+        """Look, pull, judge, wait; for ever."""
+        while True:
+            with suppress(PeerAway):  # the network starts again: the next look finds it
+                await self._look(connection)
+            plenty = len(self._pool) >= self._options.pool_capacity // 4
+            await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
+
+    async def finish(self) -> None:
+        """Wait for the judging under way: a verifier that is closed in the middle of it would start again."""
+        if self._judging is not None:
+            await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
+
+    async def _look(self, connection: Connection) -> None:
+        found = await connection.dht.read(directory.key_to_read(self._digest, DEPTH, self._random))
+        sample = self._random.sample(sorted(found), min(len(found), MAX_READ))
+        announced = {origin: announcements.parse(found[origin]) for origin in sample}
+        now = self._clock()
+        current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
+        chosen = directory.choose(
+            current,
+            avoid={self._peer_id, *self._resters()},
+            tried=self._tried,
+            count=self._options.peers_per_pull,
+            random=self._random,
+        )
+        await self._pull_some(connection, {origin: current[origin] for origin in chosen})
+
+    async def _pull_some(self, connection: Connection, chosen: dict[bytes, Announcement]) -> None:
+        """Ask them all, keep the first K that answer."""
+        pulls = [asyncio.create_task(self._pull(connection, *each)) for each in chosen.items()]
+        answered = 0
+        try:
+            for pull in asyncio.as_completed(pulls):
+                origin, blob = await pull
+                if blob and answered < self._options.peers_per_pull:
+                    answered += 1
+                    await self._accept(origin, chosen[origin], blob)
+        finally:
+            for unfinished in pulls:
+                unfinished.cancel()
+
+    async def _pull(self, connection: Connection, origin: bytes, announced: Announcement) -> tuple[bytes, bytes]:
+        try:
+            blob = await connection.dht.pull(origin, announced.sha256, self._options.patience)
+        except PeerAway:  # peers come and go: it is asked again later
+            blob = b""
+        if not blob:
+            self._resting[origin] = time.monotonic() + REST_S
+        self._traffic.received(len(blob))
+        return origin, blob
+
+    async def _accept(self, origin: bytes, announced: Announcement, blob: bytes) -> None:
+        self._remember((origin, announced.sha256))
+        now = self._clock()
+        work = asyncio.to_thread(judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now)
+        self._judging = asyncio.ensure_future(work)
+        try:
+            judged = await asyncio.shield(self._judging)
+        except BadRecord as bad:  # counted and told; the swarm goes on
+            self._reject(origin, bad.title)
+            return
+        if judged.reserved:
+            self._reject(origin, "reserved question", judged.reserved)
+        self._keep(origin, judged)
+
+    def _keep(self, origin: bytes, judged: Judged) -> None:
+        fresh = tuple(self._pool.add(judged.groups))
+        if fresh:
+            found = judged.record
+            self._trust.received(origin, found.round, found.model, fresh)
+            self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
+
+    def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
+        self._trust.rejected(origin, count)
+        self._tell(RecordDropped(origin=origin, reason=reason))
+
+    def _remember(self, payload: directory.Payload) -> None:
+        self._tried[payload] = None
+        if len(self._tried) > REMEMBERED:
+            self._tried.popitem(last=False)
+
+    def _resters(self) -> list[bytes]:
+        now = time.monotonic()
+        self._resting = {origin: until for origin, until in self._resting.items() if until > now}
+        return list(self._resting)

@@ -1,0 +1,136 @@
+"""The swarm room's door for a node: shares what the round made, and gathers what peers made, in the background.
+
+`share`, `waiting` and `take` are called from the round's thread and never block; everything else runs on one asyncio
+loop. A round never waits for a peer.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from waggle.swarm import record
+from waggle.swarm.connection import Connection, end, watch
+from waggle.swarm.dht import Connected, Pong, Services
+from waggle.swarm.gathering import Gathering
+from waggle.swarm.identity import Identity
+from waggle.swarm.news import News, PeerSeen, TrafficCounted
+from waggle.swarm.offers import Offers
+from waggle.swarm.options import SwarmOptions
+from waggle.swarm.pool import Pool
+from waggle.swarm.record import Record
+from waggle.swarm.traffic import Traffic
+from waggle.swarm.trust import Trust
+from waggle.tasks.charter import Charter, encode
+from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.verifier import Verifier
+
+COUNT_S = 1.0  # between two tellings of traffic and standings
+
+
+class SwarmNode:
+    """One participant's place in the swarm. `tell` is called on the loop's thread; `clock` counts epochs."""
+
+    def __init__(
+        self,
+        options: SwarmOptions,
+        charter: Charter,
+        identity: Identity,
+        verifier: Verifier,
+        tell: Callable[[News], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._charter = charter
+        self._digest = charter.digest
+        self._identity = identity
+        self._tell = tell
+        self._pool = Pool(charter, options.pool_capacity, clock)
+        self._trust = Trust()
+        self._traffic = Traffic()
+        self._offers = Offers(identity, charter, clock)
+        self._gathering = Gathering(
+            options, charter, identity.peer_id, verifier, tell, clock,
+            pool=self._pool, trust=self._trust, traffic=self._traffic,
+        )  # fmt: skip
+        services = Services(payload=self._give_payload, charter=self._give_charter)
+        self._connection = Connection(options, identity, services, tell, met=self._meet, joined=self._offers.renew)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._told = (0.0, 0.0)
+
+    async def start(self) -> None:
+        """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
+        await self._connection.start()
+        self._loop = asyncio.get_running_loop()
+        work = (self._offers.run(self._connection), self._gathering.run(self._connection), self._count(), self._connection.run())
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def run(self) -> None:
+        """Watch the work in the background: raise what only a fault of ours can raise, return when the node is closed."""
+        await watch(self._tasks)
+
+    async def close(self) -> None:
+        """Leave the swarm, ending p2pd. Safe to call twice."""
+        self._loop = None
+        await end(self._tasks)
+        await self._gathering.finish()
+        await self._connection.close()
+
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+        """Offer own groups to the swarm and return the payload's bytes; 0 when none of them may travel.
+
+        From any thread. Raises ValueError for groups of another node or epoch.
+        """
+        sound = [group for group in (record.shareable(each, self._charter) for each in groups) if group is not None]
+        loop = self._loop
+        if not sound or loop is None:
+            return 0
+        made = Record(
+            origin=self._identity.peer_id,
+            round=round,
+            epoch=epoch,
+            model=record.model_name(model),
+            groups=tuple(sound[: record.MAX_GROUPS]),
+        )
+        blob = record.encode(made, self._charter)
+        try:
+            loop.call_soon_threadsafe(self._offers.put, made, blob)
+        except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
+            return 0
+        return len(blob)
+
+    def waiting(self) -> tuple[JudgedGroup, ...]:
+        """The groups of peers that wait to be trained on, oldest first. From any thread."""
+        return self._pool.waiting()
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        """These are being trained on: they leave the pool, and count for their origins. From any thread."""
+        self._pool.take(groups)
+        for origin, count in Counter(judged.group.origin for judged in groups).items():
+            self._trust.used(origin, count)
+
+    def _give_payload(self, peer_id: bytes, sha256: bytes) -> bytes:
+        offer = self._offers.get(sha256)
+        if offer is None:
+            return b""
+        self._traffic.sent(len(offer.blob))
+        self._trust.taken(peer_id, len(offer.record.groups))
+        return offer.blob
+
+    def _give_charter(self, sha256: bytes) -> bytes:
+        return encode(self._charter) if sha256 == self._digest else b""
+
+    def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
+        self._trust.connected({peer.peer_id: "relay" if peer.relayed else "direct" for peer in peers})
+        for peer_id, pong in pongs.items():
+            self._trust.answered(peer_id, pong.delay_ms)
+
+    async def _count(self) -> None:
+        while True:
+            for standing in self._trust.changed():
+                self._tell(PeerSeen(peer=standing))
+            rates = self._traffic.rates()
+            if rates != self._told:
+                self._told = rates
+                self._tell(TrafficCounted(up=rates[0], down=rates[1]))
+            await asyncio.sleep(COUNT_S)

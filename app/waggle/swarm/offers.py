@@ -1,0 +1,94 @@
+"""What this node offers: its newest payloads, and the announcement that it keeps true in the directory."""
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.connection import Connection
+from waggle.swarm.dht import PeerAway
+from waggle.swarm.guard import LIFETIME_S
+from waggle.swarm.identity import Identity
+from waggle.swarm.record import Record, specialties_of
+from waggle.tasks.charter import Charter
+
+KEPT = 4  # payloads: somebody may still hold the announcement of the round before
+RENEW_S = LIFETIME_S / 4
+DEPTH = 0  # of the directory: one shard until swarms outgrow it
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One round's payload, ready to be pulled."""
+
+    blob: bytes
+    record: Record
+
+
+class Offers:
+    """The last few payloads by sha256. Belongs to the loop's thread."""
+
+    def __init__(self, identity: Identity, charter: Charter, clock: Callable[[], float]) -> None:
+        self._identity = identity
+        self._charter = charter
+        self._digest = charter.digest
+        self._clock = clock
+        self._offers: OrderedDict[bytes, Offer] = OrderedDict()
+        self._due = asyncio.Event()
+        self._expires = 0
+
+    def put(self, record: Record, blob: bytes) -> None:
+        """Offer this round's payload from now on."""
+        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, record)
+        while len(self._offers) > KEPT:
+            self._offers.popitem(last=False)
+        self.renew()
+
+    def get(self, sha256: bytes) -> Offer | None:
+        """The payload of this hash, while it is kept."""
+        return self._offers.get(sha256)
+
+    def renew(self) -> None:
+        """Announce at once: there is something new to say, or somebody new to say it to."""
+        self._due.set()
+
+    async def run(self, connection: Connection) -> None:
+        """Keep the newest payload announced for as long as others would accept it."""
+        while True:
+            with suppress(TimeoutError):  # nothing new: what was said is said again before it expires
+                async with asyncio.timeout(RENEW_S):
+                    await self._due.wait()
+            self._due.clear()
+            with suppress(PeerAway):  # the network starts again; being joined again renews
+                await self._announce(connection)
+
+    async def _announce(self, connection: Connection) -> None:
+        if not self._offers:
+            return
+        signed, announced = self._newest()
+        if not directory.is_current(announced, self._charter, self._clock()):
+            return
+        for key in directory.keys_to_publish(self._digest, self._identity.peer_id, DEPTH, seen=0):
+            await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
+
+    def _newest(self) -> tuple[bytes, Announcement]:
+        sha256, offer = next(reversed(self._offers.items()))
+        # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
+        self._expires = max(self._expires + 1, int((time.time() + LIFETIME_S) * 1000))
+        announced = Announcement(
+            charter=self._digest,
+            sha256=sha256,
+            size=len(offer.blob),
+            round=offer.record.round,
+            epoch=offer.record.epoch,
+            specialties=specialties_of(offer.record.groups, self._charter),
+            model=offer.record.model,
+            expires=self._expires,
+        )
+        return announcements.signed(announced, self._identity), announced

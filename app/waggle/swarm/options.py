@@ -1,0 +1,20 @@
+"""What a person or a test may choose about the network part of a node."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwarmOptions:
+    """Addresses are multiaddresses, seeds' ones ending in /p2p/<peer id>. All times are seconds."""
+
+    host: str = "0.0.0.0"
+    port: int = 0  # 0: any free one
+    announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
+    seeds: tuple[str, ...] = ()
+    known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
+    peers_per_pull: int = 8  # K
+    pool_capacity: int = 256  # groups
+    tempo: float = 1.0  # between two looks into the directory while the pool is short
+    patience: float = 4.0  # for one pull
+    rejoin: float = 15.0  # between two attempts to join while nobody answers

@@ -1,0 +1,84 @@
+"""The pool: judged groups of peers, waiting to be trained on. Bounded in all, per peer and in age."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from waggle.swarm.record import oldest_epoch
+from waggle.swarm.trust import is_useful
+from waggle.tasks.charter import Charter
+from waggle.tasks.group import JudgedGroup
+from waggle.tasks.questions import QuestionId
+
+REMEMBERED = 20_000  # groups that were here before: each is trained on at most once
+
+Key = tuple[bytes, QuestionId]
+
+
+def key_of(judged: JudgedGroup) -> Key:
+    """What makes a group itself: whose it is and which question."""
+    return judged.group.origin, judged.group.id
+
+
+class Pool:
+    """At most `capacity` groups, a quarter of them from any one peer. Thread-safe: the round takes, the network adds."""
+
+    def __init__(self, charter: Charter, capacity: int = 256, clock: Callable[[], float] = time.time) -> None:
+        self._charter = charter
+        self._capacity = capacity
+        self._per_peer = max(1, capacity // 4)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Key, JudgedGroup] = OrderedDict()
+        self._met: OrderedDict[Key, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._forget_old()
+            return len(self._waiting)
+
+    def add(self, groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
+        """Keep those never met before and return them. Where room is short, what teaches nothing goes first, then the oldest."""
+        with self._lock:
+            self._forget_old()
+            fresh = [group for group in groups if self._meet(key_of(group))]
+            for group in fresh:
+                self._waiting[key_of(group)] = group
+                self._make_room(group.group.origin)
+            return fresh
+
+    def waiting(self) -> tuple[JudgedGroup, ...]:
+        """Everything that waits now, oldest first."""
+        with self._lock:
+            self._forget_old()
+            return tuple(self._waiting.values())
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        """Remove these; those that are no longer here are passed over."""
+        with self._lock:
+            for group in groups:
+                self._waiting.pop(key_of(group), None)
+
+    def _meet(self, key: Key) -> bool:
+        if key in self._met:
+            return False
+        self._met[key] = None
+        if len(self._met) > REMEMBERED:
+            self._met.popitem(last=False)
+        return True
+
+    def _make_room(self, origin: bytes) -> None:
+        own = [key for key in self._waiting if key[0] == origin]
+        if len(own) > self._per_peer:
+            self._drop_one(own)
+        if len(self._waiting) > self._capacity:
+            self._drop_one(list(self._waiting))
+
+    def _drop_one(self, keys: list[Key]) -> None:
+        del self._waiting[next((key for key in keys if not is_useful(self._waiting[key])), keys[0])]
+
+    def _forget_old(self) -> None:
+        oldest = oldest_epoch(self._charter, self._clock())
+        for key in [key for key in self._waiting if key[1].epoch < oldest]:
+            del self._waiting[key]

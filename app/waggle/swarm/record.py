@@ -1,0 +1,185 @@
+"""The record: one blob with the groups a node shares of one round, and the strict reading of blobs from strangers.
+
+Array-encoded msgpack inside zstd. No rewards, no log-probs, no questions and no answers travel: the reader makes them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import zstandard
+
+from waggle.errors import BadRecord
+from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.group import Author, Completion, Group
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
+
+MAX_GROUPS = 64  # in one record
+MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
+MAX_RAW = 8 * 1024 * 1024  # decompressed
+MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
+MAX_MODEL = 64  # characters
+ZSTD_LEVEL = 3
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
+UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff]")  # and halves of characters, which no tokenizer gives back
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
+
+
+class _Completion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    text: str
+    ended: bool
+    by: Author
+
+
+class _Group(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    specialty: Count
+    index: Count
+    completions: Annotated[tuple[_Completion, ...], msgspec.Meta(max_length=16)]
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    v: Count
+    charter: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+    origin: Annotated[bytes, msgspec.Meta(max_length=64)]
+    round: Count
+    epoch: Count
+    model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
+    groups: Annotated[tuple[_Group, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node shared of one round."""
+
+    origin: bytes
+    round: int
+    epoch: int
+    model: str
+    groups: tuple[Group, ...]
+
+
+_decoder = msgspec.msgpack.Decoder(_Record)
+
+
+def encode(record: Record, charter: Charter) -> bytes:
+    """The blob of a record. Groups that would not fit are left out, last first; raises ValueError for foreign groups."""
+    if any(group.origin != record.origin or group.id.epoch != record.epoch for group in record.groups):
+        raise ValueError("a record holds one node's groups of one epoch")
+    groups = [_wire_group(group, charter) for group in record.groups[:MAX_GROUPS]]
+    while True:
+        wire = _Record(
+            PROTOCOL, charter.digest, record.origin, record.round, record.epoch, model_name(record.model), tuple(groups)
+        )
+        raw = msgspec.msgpack.encode(wire)
+        blob = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+        if len(groups) <= 1 or (len(raw) <= MAX_RAW and len(blob) <= MAX_BLOB):
+            return blob
+        groups = groups[: len(groups) // 2]
+
+
+def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:
+    """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
+    try:
+        wire = _decoder.decode(_decompress(blob))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # not the form agreed on: refused
+        raise BadRecord("malformed") from error
+    if wire.v != PROTOCOL:
+        raise BadRecord("another protocol")
+    if wire.charter != charter.digest:
+        raise BadRecord("another charter")
+    if wire.origin != origin:
+        raise BadRecord("another origin")
+    if not is_model_name(wire.model):
+        raise BadRecord("model name")
+    check_epoch(wire.epoch, charter, now)
+    groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
+    if len({group.id for group in groups}) != len(groups):
+        raise BadRecord("a question twice")
+    return Record(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
+
+
+def shareable(group: Group, charter: Charter) -> Group | None:
+    """The group as it may travel: completions cut inside a character lose the rest of it. None if it breaks a rule."""
+    completions = tuple(
+        completion if completion.ended else msgspec.structs.replace(completion, text=completion.text.rstrip(BROKEN))
+        for completion in group.completions
+    )
+    if not charter.group_size_min <= len(completions) <= charter.group_size_max:
+        return None
+    if not all(_is_sound(completion.text, charter) for completion in completions):
+        return None
+    return msgspec.structs.replace(group, completions=completions)
+
+
+def check_epoch(epoch: int, charter: Charter, now: float) -> None:
+    """Raise BadRecord for an epoch outside the charter's age window; one epoch of clock skew is allowed."""
+    current = epoch_at(now)
+    if epoch > current + 1:
+        raise BadRecord("from the future")
+    if epoch < oldest_epoch(charter, now):
+        raise BadRecord("too old")
+
+
+def oldest_epoch(charter: Charter, now: float) -> int:
+    """The first epoch that still counts at unix time `now`."""
+    return epoch_at(now) - -(-charter.age_window_s // EPOCH_SECONDS)
+
+
+def specialties_of(groups: Sequence[Group], charter: Charter) -> int:
+    """The bitmask of the specialties that occur, bit 0 the charter's first."""
+    mask = 0
+    for dataset in {group.id.dataset for group in groups}:
+        mask |= 1 << charter.position(dataset)
+    return mask
+
+
+def model_name(name: str) -> str:
+    """A model's name as it may travel: printable, at most 64 characters."""
+    return "".join(character for character in name if character.isprintable() and character != BROKEN)[:MAX_MODEL]
+
+
+def is_model_name(name: str) -> bool:
+    return len(name) <= MAX_MODEL and name.isprintable() and BROKEN not in name
+
+
+def _decompress(blob: bytes) -> bytes:
+    if len(blob) > MAX_BLOB:
+        raise BadRecord("too large")
+    try:
+        size = zstandard.frame_content_size(blob)
+        if not 0 < size <= MAX_RAW:  # -1: a frame that does not say its size
+            raise BadRecord("too large unpacked")
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        return decompressor.decompress(blob, max_output_size=size, allow_extra_data=False)
+    except zstandard.ZstdError as error:  # a stranger's bytes: not ours to repair
+        raise BadRecord("malformed compression") from error
+
+
+def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
+    if wire.specialty >= len(charter.specialties):
+        raise BadRecord("unknown specialty")
+    if wire.index >= charter.index_cap:
+        raise BadRecord("question index")
+    if not charter.group_size_min <= len(wire.completions) <= charter.group_size_max:
+        raise BadRecord("group size")
+    for completion in wire.completions:
+        if len(completion.text) > charter.completion_characters:
+            raise BadRecord("completion too long")
+        if not _is_sound(completion.text, charter):
+            raise BadRecord("broken text")
+    return Group(
+        origin=record.origin,
+        id=QuestionId(charter.specialties[wire.specialty].dataset, record.epoch, wire.index),
+        completions=tuple(Completion(text=each.text, ended=each.ended, by=each.by) for each in wire.completions),
+    )
+
+
+def _wire_group(group: Group, charter: Charter) -> _Group:
+    completions = tuple(_Completion(each.text, each.ended, each.by) for each in group.completions)
+    return _Group(charter.position(group.id.dataset), group.id.index, completions)
+
+
+def _is_sound(text: str, charter: Charter) -> bool:
+    """Within the charter's length, and nothing that a tokenizer could not give back: no surrogates, no lost bytes."""
+    return len(text) <= charter.completion_characters and not UNSOUND.search(text)

@@ -1,0 +1,70 @@
+"""A seed: a node that trains nothing. Others meet through it and fetch the charter document from it."""
+
+import asyncio
+from collections.abc import Callable
+
+from waggle.errors import SwarmError
+from waggle.swarm.connection import Connection
+from waggle.swarm.dht import PeerAway, Services, open_dht, peer_of, require_address
+from waggle.swarm.identity import Identity, name_of
+from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.swarm.options import SwarmOptions
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+
+
+async def run(
+    options: SwarmOptions, identity: Identity, charter: Charter, say: Callable[[str], None], stop: asyncio.Event
+) -> None:
+    """Serve until `stop` is set, saying the addresses and who is there, a line each. Raises SwarmError."""
+    connection = Connection(options, identity, _services(charter), lambda news: _say(news, say))
+    await connection.start()
+    try:
+        say(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
+        for address in await connection.dht.addresses():
+            say(address)
+        stopped = asyncio.create_task(stop.wait())
+        running = asyncio.create_task(connection.run())
+        await asyncio.wait((stopped, running), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if running.done():
+            running.result()
+        running.cancel()
+    finally:
+        await connection.close()
+
+
+async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
+    """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
+    for address in options.seeds:
+        require_address(address)
+    dht = await open_dht(options, identity, Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b""), port=0)
+    try:
+        for address in options.seeds:
+            try:
+                await dht.connect(address)
+                document = await dht.fetch_charter(peer_of(address), digest)
+            except PeerAway:  # the next seed may be there
+                continue
+            if document:
+                return charters.decode(document, expected=digest)
+    finally:
+        await dht.close()
+    raise SwarmError("No seed of this swarm answers.", "Check the internet connection, or ask for a newer invite.")
+
+
+def _services(charter: Charter) -> Services:
+    document, digest = charters.encode(charter), charter.digest
+    return Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: document if sha256 == digest else b"")
+
+
+def _say(news: News, say: Callable[[str], None]) -> None:
+    match news:
+        case ReachFound(peers=peers):
+            say(f"{peers} connected")
+        case NetworkRestarted(reason=reason):
+            say(f"Started again: {reason}")
+        case ClockSkewed(seconds=seconds):
+            say(f"This computer's clock is off by {seconds:.0f} s")
+        case _:
+            pass  # a seed has neither groups nor traffic

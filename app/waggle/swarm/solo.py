@@ -1,0 +1,29 @@
+"""A swarm of one: being alone by choice, and a stand-in for tests. Shares nothing, receives nothing."""
+
+from collections.abc import Sequence
+
+from waggle.tasks.group import Group, JudgedGroup
+
+
+class SoloSwarm:
+    """The same doors as SwarmNode, with nobody behind them."""
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def run(self) -> None:
+        """Nothing runs."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+        """Nobody is told: 0 bytes."""
+        return 0
+
+    def waiting(self) -> tuple[JudgedGroup, ...]:
+        """Nobody gives."""
+        return ()
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        """Nothing can have been taken."""

@@ -1,0 +1,53 @@
+"""One charter and one verifier for all tests of the swarm; nodes that are closed whatever happens."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm.live import Ear, Live, Start, fresh_identity, options, serving
+from waggle.swarm.identity import Identity
+from waggle.swarm.node import SwarmNode
+from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.verifier import Verifier
+
+
+@pytest.fixture(scope="session")
+def charter() -> Charter:
+    return first_swarm()
+
+
+@pytest.fixture(scope="session")
+def verifier(charter: Charter) -> Iterator[Verifier]:
+    verifier = Verifier(charter)
+    yield verifier
+    verifier.close()
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> Identity:
+    return fresh_identity(tmp_path, "own")
+
+
+@pytest.fixture
+async def start(tmp_path: Path, charter: Charter, verifier: Verifier) -> AsyncIterator[Start]:
+    """Start a node: `await start("name", seeds=(...))`."""
+    nodes: list[SwarmNode] = []
+
+    async def start_one(name: str, **changes: object) -> Live:
+        ear, identity = Ear(), fresh_identity(tmp_path, name)
+        node = SwarmNode(options(**changes), charter, identity, verifier, ear)
+        nodes.append(node)
+        await node.start()
+        return Live(node, identity, ear)
+
+    yield start_one
+    await asyncio.gather(*(node.close() for node in nodes))
+
+
+@pytest.fixture
+async def seed_address(tmp_path: Path, charter: Charter) -> AsyncIterator[str]:
+    """The address of a running seed."""
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        yield address

@@ -1,0 +1,156 @@
+"""Staying connected: seeds that are away, seeds that come later, a network process that dies, addresses remembered."""
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from swarm.live import SOON, Start, free_port, fresh_identity, options, serving
+from waggle.errors import SwarmError
+from waggle.swarm import known_peers
+from waggle.swarm.connection import Connection, end
+from waggle.swarm.dht import Services
+from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.tasks.charter import Charter
+
+NOTHING = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+
+
+async def test_without_seeds_a_node_is_alone_at_once(start: Start) -> None:
+    one = await start("one")
+    assert one.ear.all(ReachFound)[0].reach == "connecting"
+
+    alone = await one.ear.hear(ReachFound, lambda news: news.reach == "alone")
+
+    assert (alone.peers, alone.tried) == (0, 0)
+    assert alone.address.endswith(text_of(one.identity.peer_id))
+
+
+async def test_a_seed_that_is_away_is_told_and_joined_when_it_comes(start: Start, tmp_path: Path, charter: Charter) -> None:
+    port, identity = free_port(), fresh_identity(tmp_path, "late seed")
+    address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
+    one = await start("one", seeds=(address,))
+    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "alone")).tried == 1
+
+    async with serving(identity, charter, port=port) as served:
+        assert served == address
+        assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+        before = len(one.ear.heard)
+    await one.ear.hear(ReachFound, lambda news: news.reach == "alone", after=before)
+
+    assert one.ear.all(ClockSkewed) == []
+
+
+async def test_one_dead_seed_of_two_does_not_matter(start: Start, seed_address: str, tmp_path: Path) -> None:
+    dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'dead').peer_id)}"
+    one = await start("one", seeds=(dead, seed_address))
+    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).tried == 2
+
+
+async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address: str, tmp_path: Path) -> None:
+    path = tmp_path / "known_peers.json"
+    one = await start("one", seeds=(seed_address,), known_peers=path)
+    await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await one.node.close()
+    known_peers.keep(path, known_peers.read(path), ["no address"])
+    assert seed_address in known_peers.read(path)
+
+    again = await start("one", known_peers=path)
+
+    assert (await again.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+
+
+async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
+    one = await start("one", seeds=(seed_address,))
+    first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    before, pid = len(one.ear.heard), one.node._connection.dht.pid
+
+    os.kill(pid, signal.SIGKILL)
+    restarted = await one.ear.hear(NetworkRestarted)
+    again = await one.ear.hear(ReachFound, lambda news: news.reach == "connected" and bool(news.address), after=before)
+
+    assert "-9" in restarted.reason
+    assert one.node._connection.dht.pid != pid
+    assert again.address == first.address
+
+
+async def test_a_port_in_use_stops_the_start(start: Start) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(SwarmError, match=f"Port {port} is already in use"):
+            await start("one", port=port)
+
+
+async def test_two_nodes_cannot_share_a_port(start: Start) -> None:
+    port = free_port()
+    await start("one", port=port)
+    with pytest.raises(SwarmError, match=f"Port {port} is already in use"):
+        await start("two", port=port)
+
+
+async def test_a_malformed_seed_stops_the_start(start: Start) -> None:
+    with pytest.raises(SwarmError, match="nonsense"):
+        await start("one", seeds=("nonsense",))
+
+
+async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, identity: Identity) -> None:
+    joined = asyncio.Event()
+    connection = Connection(options(seeds=(seed_address,)), identity, NOTHING, lambda news: None, joined=joined.set)
+    await connection.start()
+    try:
+        async with asyncio.timeout(SOON):
+            await joined.wait()
+            joined.clear()
+            connection._clock_offset -= 100  # as if the wall clock had gone on alone
+            await joined.wait()
+    finally:
+        await connection.close()
+
+
+def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
+    told: list[News] = []
+    connection = Connection(options(), identity, NOTHING, told.append)
+    connection._check_clock([5.0, -3.0, 4000.0])
+    assert told == []
+
+    connection._check_clock([90.0, 100.0, 4000.0])
+    connection._check_clock([101.0])
+
+    assert told == [ClockSkewed(seconds=100.0)]
+
+
+async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
+    one = await start("one", seeds=(seed_address,))
+    first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    before, port = len(one.ear.heard), one.node._connection._port
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        os.kill(one.node._connection.dht.pid, signal.SIGKILL)
+        psutil.Process(one.node._connection.dht.pid).wait(SOON)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        again = await one.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)
+    assert again.address != first.address
+
+
+def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> None:
+    async def stubborn() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async def main() -> bool:
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(0)
+        await end([task])
+        return task.cancelled()
+
+    assert asyncio.run(main())

@@ -1,0 +1,267 @@
+"""hivemind as it is used here: what attackers get past the directory, its private parts, and that p2pd never stays behind."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from swarm.live import SOON, fresh_identity, options
+from waggle.errors import SwarmError
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.dht import Dht, PeerAway, Services, load_hivemind, open_dht, require_address, require_port
+from waggle.swarm.guard import MAX_LIFETIME_S
+from waggle.swarm.identity import Identity, text_of
+from waggle.tasks.charter import first_swarm
+
+CHARTER = first_swarm().digest
+KEY = directory.key_of(CHARTER, 0, 0)
+NOTHING = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+
+
+@asynccontextmanager
+async def opened(identity: Identity, services: Services = NOTHING, *seeds: Dht) -> AsyncIterator[Dht]:
+    dht = await open_dht(options(), identity, services, port=0)
+    try:
+        for seed in seeds:
+            await dht.connect((await seed.addresses())[0])
+        yield dht
+    finally:
+        await dht.close()
+
+
+def signed(identity: Identity, expires_at: float, number: int = 1) -> tuple[bytes, float]:
+    announced = Announcement(
+        charter=CHARTER, sha256=bytes(32), size=1, round=number, epoch=1, specialties=1, model="m", expires=int(expires_at * 1000)
+    )
+    return announcements.signed(announced, identity), announced.expires_at
+
+
+async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> None:
+    honest, second, hostile = (fresh_identity(tmp_path, name) for name in ("honest", "second", "hostile"))
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(opened(honest))
+        two = await stack.enter_async_context(opened(second, NOTHING, one))
+        bad = await stack.enter_async_context(opened(hostile, NOTHING, one, two))
+        bad._node.protocol.record_validator = None  # an attacker runs other software
+        soon, late = time.time() + 100, time.time() + MAX_LIFETIME_S + 60
+        good, good_expires = signed(honest, soon)
+        assert await one.announce(KEY, honest.peer_id, good, good_expires)
+
+        own, own_expires = signed(hostile, soon + 50)
+        far, far_expires = signed(hostile, late)
+        attempts = {
+            "plain value": (KEY, b"mine", soon + 50, None),
+            "plain value for ever": (KEY, b"mine", time.time() + 1e9, None),
+            "forged": (KEY, good[:-1] + bytes([good[-1] ^ 1]), good_expires + 1, honest.peer_id),
+            "own words under another's name": (KEY, own, own_expires, honest.peer_id),
+            "another's words under one's own name": (KEY, good, good_expires, hostile.peer_id),
+            "replayed with a later expiry": (KEY, good, good_expires + 50, honest.peer_id),
+            "far in the future": (KEY, far, far_expires, hostile.peer_id),
+            "another key": ("squatted", own, own_expires, hostile.peer_id),
+            "a subkey that is no peer": (KEY, own, own_expires, "me"),
+            "a value that is no announcement": (KEY, {"a": [1]}, own_expires, hostile.peer_id),
+        }
+        for key, value, expires_at, subkey in attempts.values():
+            await bad._node.store(key, value, expires_at, subkey=subkey)
+        entered = {name: await _stored(bad, one, *attempt) for name, attempt in attempts.items()}
+        assert entered == dict.fromkeys(attempts, False)
+        assert await _stored(bad, one, KEY, own, own_expires, hostile.peer_id)
+
+        for reader in (one, two):
+            found = await reader.read(KEY)
+            assert found.pop(honest.peer_id) == good
+            assert set(found) <= {hostile.peer_id}
+
+
+async def _stored(sender: Dht, receiver: Dht, key: str, value: object, expires_at: float, subkey: object) -> bool:
+    """Whether `receiver` keeps this entry when `sender` asks for it without any check of its own."""
+    protocol, hivemind = sender._node.protocol, load_hivemind()
+    packed = protocol.serializer.dumps(value)
+    answer = await protocol.call_store(
+        receiver._p2p.peer_id, [hivemind.DHTID.generate(key)], [packed], [expires_at], subkeys=[subkey]
+    )
+    assert answer is not None
+    return bool(answer[0])
+
+
+async def test_a_payload_is_pulled_by_its_hash_and_a_charter_by_its(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    def payload(peer_id: bytes, sha256: bytes) -> bytes:
+        asked.append(peer_id)
+        return b"payload of " + sha256
+
+    services = Services(payload=payload, charter=lambda sha256: b"charter of " + sha256)
+    giver, taker = fresh_identity(tmp_path, "giver"), fresh_identity(tmp_path, "taker")
+    async with opened(giver, services) as one, opened(taker, NOTHING, one) as two:
+        assert await two.pull(giver.peer_id, b"x" * 32, 5) == b"payload of " + b"x" * 32
+        assert await two.fetch_charter(giver.peer_id, b"y" * 32) == b"charter of " + b"y" * 32
+        assert await one.pull(taker.peer_id, b"x" * 32, 5) == b""
+        assert asked == [taker.peer_id]
+        assert [peer.peer_id for peer in await two.peers()] == [giver.peer_id]
+        assert (await two.peers())[0].address in await one.addresses()
+
+
+async def test_a_peer_that_is_not_there_is_away(tmp_path: Path) -> None:
+    nobody = fresh_identity(tmp_path, "nobody")
+    async with opened(fresh_identity(tmp_path, "own")) as dht:
+        with pytest.raises(PeerAway):
+            await dht.pull(nobody.peer_id, bytes(32), 2)
+        with pytest.raises(PeerAway):
+            await dht.connect(f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(nobody.peer_id)}")
+        with pytest.raises(PeerAway):
+            await dht.ping(nobody.peer_id)
+
+
+async def test_the_parts_of_hivemind_that_are_not_public_are_still_there(identity: Identity) -> None:
+    async with opened(identity) as dht:
+        p2p, node, hivemind = dht._p2p, dht._node, load_hivemind()
+        assert callable(p2p._client.connect)
+        assert p2p._child.returncode is None
+        assert psutil.Process(dht.pid).name() == "p2pd"
+        assert node.protocol.node_info.node_id == node.node_id.to_bytes()
+        assert node.protocol.record_validator is not None
+        assert callable(node.protocol.get_stub)
+        assert callable(node.protocol.update_routing_table)
+        assert p2p.peer_id.to_bytes() == identity.peer_id
+        assert {hivemind.DHTID.generate(KEY).to_bytes()} <= directory.places_of(CHARTER, identity.peer_id)
+        assert node.protocol.serializer.dumps(identity.peer_id) == b"\xc4\x26" + identity.peer_id
+        assert node.protocol.RESERVED_SUBKEYS == (b"\xc0", b"")
+
+
+def test_importing_the_room_loads_neither_hivemind_nor_torch_and_the_shim_no_torch() -> None:
+    script = """
+import json, pkgutil, sys, importlib, waggle.swarm
+for each in pkgutil.iter_modules(waggle.swarm.__path__):
+    importlib.import_module(f"waggle.swarm.{each.name}")
+first = [name for name in ("hivemind", "torch", "google.protobuf", "uvloop") if name in sys.modules]
+from waggle.swarm.dht import load_hivemind
+load_hivemind()
+print(json.dumps([first, [name for name in ("torch", "numpy", "uvloop") if name in sys.modules]]))
+"""
+    assert json.loads(_python(script)) == [[], []]
+
+
+def test_p2pd_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
+    script = f"""
+import asyncio, os, pathlib, signal
+from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.identity import load_or_create
+from waggle.swarm.options import SwarmOptions
+
+async def main():
+    own = load_or_create(pathlib.Path({str(tmp_path / "own.key")!r}))
+    nothing = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+    dht = await open_dht(SwarmOptions(host="127.0.0.1"), own, nothing, port=0)
+    print(dht.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+    _gone(int(_python(script, code=-signal.SIGKILL)))
+
+
+async def test_p2pd_ends_when_the_dht_is_closed(identity: Identity) -> None:
+    async with opened(identity) as dht:
+        pid = dht.pid
+    assert not psutil.pid_exists(pid)
+
+
+async def test_p2pd_ends_when_it_ignores_the_polite_signal(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waggle.swarm.dht.CONNECT_S", 0.3)
+    async with opened(identity) as dht:
+        pid = dht.pid
+        os.kill(pid, signal.SIGSTOP)
+    assert not psutil.pid_exists(pid)
+
+
+async def test_a_daemon_that_dies_is_noticed(identity: Identity) -> None:
+    async with opened(identity) as dht:
+        os.kill(dht.pid, signal.SIGKILL)
+        assert await asyncio.wait_for(dht.ended(), SOON) == -signal.SIGKILL
+        with pytest.raises(PeerAway):
+            await dht.peers()
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(SwarmError) as refused:
+            require_port("127.0.0.1", port)
+    assert refused.value.title == f"Port {port} is already in use."
+    assert refused.value.advice
+    require_port("127.0.0.1", port)
+    require_port("127.0.0.1", 0)
+
+
+def test_an_address_that_is_not_this_computers_is_named() -> None:
+    with pytest.raises(SwarmError, match=r"192\.0\.2\.1"):
+        require_port("192.0.2.1", 4001)
+
+
+PEER = "12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "example.org:4001",
+        "/ip4/127.0.0.1/tcp/4001",
+        f"/p2p/{PEER}",
+        f"/ip4/127.0.0.1/tcp/4001/p2p/{PEER[:-2]}",
+        f"/ip4/127.0.0.1/tcp/66000/p2p/{PEER}",
+        f"/ip4/300.0.0.1/tcp/4001/p2p/{PEER}",
+        f"/ip9/127.0.0.1/tcp/4001/p2p/{PEER}",
+        f"ip4/127.0.0.1/tcp/4001/p2p/{PEER}",
+        f"/ip4/127.0.0.1/tcp/p2p/{PEER}",
+        f" /ip4/127.0.0.1/tcp/4001/p2p/{PEER}",
+    ],
+)
+def test_a_malformed_seed_is_named(address: str) -> None:
+    with pytest.raises(SwarmError) as refused:
+        require_address(address)
+    assert address in refused.value.title
+    assert "/p2p/" in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"/ip4/127.0.0.1/tcp/4001/p2p/{PEER}",
+        f"/dns4/seed.example.org/tcp/4001/p2p/{PEER}",
+        f"/ip6/::1/tcp/4001/p2p/{PEER}",
+        f"/ip4/127.0.0.1/tcp/1/p2p/{PEER}/p2p-circuit/p2p/{PEER}",
+    ],
+)
+def test_a_full_address_is_accepted(address: str) -> None:
+    require_address(address)
+
+
+def _python(script: str, code: int = 0) -> str:
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=_environment())
+    assert found.returncode == code, found.stderr
+    return found.stdout
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+
+
+def _gone(pid: int) -> None:
+    if psutil.pid_exists(pid):
+        psutil.Process(pid).wait(timeout=SOON)

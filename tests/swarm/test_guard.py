@@ -1,0 +1,106 @@
+"""What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
+
+import math
+from dataclasses import dataclass, replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waggle.errors import BadRecord
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.guard import MAX_LIFETIME_S, Guard
+from waggle.swarm.identity import Identity
+from waggle.tasks.charter import first_swarm
+
+CHARTER = first_swarm().digest
+NOW = 1_800_000_000.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    key: bytes
+    subkey: bytes
+    value: bytes
+    expiration_time: float
+
+
+def announcement(**changes: object) -> Announcement:
+    fields = {"charter": CHARTER, "sha256": bytes(32), "size": 9, "round": 1, "epoch": 5, "specialties": 3, "model": "m"}
+    return Announcement(**{**fields, "expires": int((NOW + 300) * 1000), **changes})  # type: ignore[arg-type]
+
+
+def entry(identity: Identity, **changes: object) -> Entry:
+    made = announcement(**changes)
+    key = min(directory.places_of(CHARTER, identity.peer_id))
+    pack = msgspec.msgpack.encode
+    return Entry(key, pack(identity.peer_id), pack(announcements.signed(made, identity)), made.expires_at)
+
+
+def guard() -> Guard:
+    return Guard(clock=lambda: NOW)
+
+
+def test_a_signed_announcement_in_its_place_is_let_in_again_and_again(identity: Identity) -> None:
+    watch = guard()
+    assert watch.validate(entry(identity))
+    assert watch.validate(entry(identity))
+
+
+def test_an_announcement_is_small(identity: Identity) -> None:
+    size = len(announcements.signed(announcement(round=100_000, size=24_000, model="Qwen2.5-0.5B-Instruct"), identity))
+    assert size < 200
+
+
+def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
+    from waggle.swarm.identity import load_or_create
+
+    good, other = entry(identity), load_or_create(tmp_path / "other.key")
+    pack = msgspec.msgpack.encode
+    wrong = {
+        "a plain value": replace(good, subkey=pack(None)),
+        "a dictionary at once": replace(good, subkey=b""),
+        "a foreign subkey": replace(good, subkey=pack(other.peer_id)),
+        "a subkey that is text": replace(good, subkey=pack("x" * 38)),
+        "a later expiry": replace(good, expiration_time=good.expiration_time + 1),
+        "no expiry": replace(good, expiration_time=math.nan),
+        "for ever": replace(good, expiration_time=math.inf),
+        "far in the future": entry(identity, expires=int((NOW + MAX_LIFETIME_S + 1) * 1000)),
+        "another key": replace(good, key=bytes(20)),
+        "another swarm's key": replace(good, key=min(directory.places_of(bytes(32), identity.peer_id))),
+        "another's shard": replace(
+            good,
+            key=min(directory.places_of(CHARTER, other.peer_id) - directory.places_of(CHARTER, identity.peer_id)),
+        ),
+        "a changed byte": replace(good, value=good.value[:50] + bytes([good.value[50] ^ 1]) + good.value[51:]),
+        "a changed signature": replace(good, value=good.value[:-1] + bytes([good.value[-1] ^ 1])),
+        "no signature": replace(good, value=pack(b"x")),
+        "value that is text": replace(good, value=pack("x" * 200)),
+        "a value with something behind it": replace(good, value=good.value + b"\0"),
+        "too large": replace(good, value=pack(bytes(1000))),
+        "a size beyond the limit": entry(identity, size=1 << 30),
+        "a model name that cannot be printed": entry(identity, model="\n"),
+        "another protocol": entry(identity, v=2),
+    }
+    assert [name for name, each in wrong.items() if guard().validate(each)] == []
+
+
+def test_having_seen_the_good_one_does_not_let_the_changed_one_in(identity: Identity) -> None:
+    watch, good = guard(), entry(identity)
+    assert watch.validate(good)
+    assert not watch.validate(replace(good, expiration_time=good.expiration_time + 1))
+    assert not watch.validate(replace(good, key=bytes(20)))
+
+
+@given(st.binary(max_size=40), st.binary(max_size=60), st.binary(max_size=600), st.floats())
+def test_any_entry_is_let_in_or_not(key: bytes, subkey: bytes, value: bytes, expiration: float) -> None:
+    assert not guard().validate(Entry(key, subkey, value, expiration))
+
+
+@given(st.binary(max_size=600))
+def test_any_bytes_are_an_announcement_or_refused(blob: bytes) -> None:
+    with pytest.raises(BadRecord):
+        announcements.read(blob, bytes(38))

@@ -1,0 +1,214 @@
+"""Two nodes and a seed on loopback: what one makes arrives, judged, at the other."""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids, share
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
+from waggle.tasks.charter import Charter
+from waggle.tasks.group import Completion
+from waggle.tasks.questions import epoch_at, seed_of
+from waggle.tasks.verifier import Verifier
+
+
+async def test_groups_made_by_one_node_arrive_judged_at_the_other(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    await other.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    ids = question_ids(charter, verifier, one.identity.peer_id, 3)
+    groups = answered(charter, verifier, one.identity.peer_id, ids)
+
+    size = share(one.node, groups, round_number=7)
+    arrived = await other.ear.hear(GroupsArrived)
+
+    assert size > 0
+    assert (arrived.origin, arrived.round, arrived.model) == (one.identity.peer_id, 7, "starter")
+    assert [judged.group for judged in arrived.groups] == groups
+    for judged in arrived.groups:
+        seed = seed_of(charter.digest, one.identity.peer_id, judged.group.id)
+        assert judged.question == verifier.questions([(judged.group.id.dataset, seed)])[0]
+        assert judged.rewards[0] == 1.0
+        assert max(judged.rewards[1:]) < 0.2
+    assert other.node.waiting() == arrived.groups
+
+
+async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    ids = question_ids(charter, verifier, one.identity.peer_id, 2)
+    size = share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+    arrived = await other.ear.hear(GroupsArrived)
+
+    other.node.take(arrived.groups[:1])
+
+    assert other.node.waiting() == arrived.groups[1:]
+    there = await other.ear.peer(one.identity.peer_id, lambda news: news.peer.used == 1)
+    assert (there.peer.received, there.peer.useful, there.peer.rejected, there.peer.model) == (2, 2, 0, "starter")
+    assert there.peer.mean_reward == pytest.approx(1 / 3, abs=0.1)
+    await one.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)
+    assert (await one.ear.hear(TrafficCounted, lambda news: news.up > 0)).up == pytest.approx(size / 5)
+    assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down == pytest.approx(size / 5)
+    connected = await other.ear.peer(one.identity.peer_id, lambda news: news.peer.delay_ms is not None)
+    assert connected.peer.connection == "direct"
+
+
+async def test_each_node_gets_the_others_groups_and_never_its_own(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    nodes = [await start(name, seeds=(seed_address,)) for name in ("one", "two", "three")]
+    for each in nodes:
+        ids = question_ids(charter, verifier, each.identity.peer_id, 1)
+        share(each.node, answered(charter, verifier, each.identity.peer_id, ids))
+
+    for each in nodes:
+        others = {other.identity.peer_id for other in nodes} - {each.identity.peer_id}
+        for other in others:
+            await each.ear.hear(GroupsArrived, lambda news, other=other: news.origin == other)
+        assert {judged.group.origin for judged in each.node.waiting()} == others
+        assert len(each.ear.all(GroupsArrived)) == 2
+        assert each.ear.all(RecordDropped) == []
+
+
+async def test_round_after_round_arrives_and_a_group_sent_again_counts_once(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
+
+    share(one.node, [first, second], round_number=2)
+
+    later = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
+    assert [judged.group for judged in later.groups] == [second]
+    assert len(other.node.waiting()) == 2
+
+
+async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    peer_id = one.identity.peer_id
+    ids = question_ids(charter, verifier, peer_id, 1, reserved=True) + question_ids(charter, verifier, peer_id, 1)
+    groups = answered(charter, verifier, peer_id, ids)
+
+    share(one.node, groups)
+
+    dropped = await other.ear.hear(RecordDropped)
+    assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
+    arrived = await other.ear.hear(GroupsArrived)
+    assert [judged.group for judged in arrived.groups] == groups[1:]
+    await other.ear.peer(peer_id, lambda news: news.peer.rejected == 1 and news.peer.received == 1)
+
+
+async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    other = await start("other", seeds=(seed_address,))
+    liar, asked = fresh_identity(tmp_path, "liar"), []
+    now = time.time()
+    announced = Announcement(
+        charter=charter.digest, sha256=bytes(32), size=5, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        expires=int((now + 200) * 1000),
+    )  # fmt: skip
+
+    def lie(peer_id: bytes, sha256: bytes) -> bytes:
+        asked.append(sha256)
+        return b"other"
+
+    dht = await open_dht(options(), liar, Services(payload=lie, charter=lambda sha256: b""), port=0)
+    try:
+        await dht.connect(seed_address)
+        await dht.settle()
+        signed = announcements.signed(announced, liar)
+        await dht.announce(directory.key_of(charter.digest, 0, 0), liar.peer_id, signed, announced.expires_at)
+        dropped = await other.ear.hear(RecordDropped)
+        await other.ear.peer(liar.peer_id, lambda news: news.peer.rejected == 1)
+
+        # A true record that comes later shows that the directory was read again, and the liar not asked again.
+        one = await start("one", seeds=(seed_address,))
+        ids = question_ids(charter, verifier, one.identity.peer_id, 1)
+        share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+        await other.ear.hear(GroupsArrived)
+    finally:
+        await dht.close()
+
+    assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert len(asked) <= 2  # by each of the two nodes once
+    assert len(other.ear.all(RecordDropped)) == 1
+
+
+async def test_sharing_goes_on_after_the_network_process_was_killed(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived)
+
+    os.kill(one.node._connection.dht.pid, signal.SIGKILL)
+    await one.ear.hear(NetworkRestarted)
+    share(one.node, [second], round_number=2)
+
+    arrived = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
+    assert [judged.group for judged in arrived.groups] == [second]
+    assert arrived.origin == one.identity.peer_id
+
+
+async def test_the_round_may_share_from_its_own_thread(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+
+    await asyncio.to_thread(share, one.node, groups)
+
+    assert (await other.ear.hear(GroupsArrived)).groups[0].group == groups[0]
+
+
+async def test_a_node_that_left_shares_nothing_and_fails_nothing(start: Start, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one")
+    running = asyncio.create_task(one.node.run())
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    await one.node.close()
+    await one.node.close()
+
+    assert share(one.node, groups) == 0
+    await running
+
+
+async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(start: Start, charter: Charter) -> None:
+    one = await start("one")
+
+    def fail(news: object) -> None:
+        raise ZeroDivisionError
+
+    one.node._tell = fail  # traffic and standings are told through it
+    one.node._trust.rejected(b"peer")
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(one.node.run(), SOON)
+
+
+async def test_groups_that_may_not_travel_stay_here(start: Start, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one")
+    (group,) = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    broken = msgspec.structs.replace(group, completions=(Completion(text="\ufffd", ended=True),) * 3)
+
+    assert share(one.node, [broken]) == 0
+    assert share(one.node, [group, broken]) == share(one.node, [group]) > 0

@@ -1,0 +1,64 @@
+"""The pool keeps what teaches, from everybody, and each group once."""
+
+from swarm.live import EPOCH, judged
+from waggle.swarm.pool import Pool
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import EPOCH_SECONDS
+
+CHARTER = first_swarm()
+
+
+def pool(capacity: int = 8, now: float = EPOCH * EPOCH_SECONDS) -> Pool:
+    return Pool(CHARTER, capacity, clock=lambda: now)
+
+
+def test_what_was_added_waits_until_it_is_taken() -> None:
+    one, two = judged(1, 1), judged(2, 1)
+    kept = pool()
+    assert kept.add([one, two]) == [one, two]
+
+    kept.take([one])
+    kept.take([one])
+
+    assert kept.waiting() == (two,)
+
+
+def test_a_group_is_kept_once_even_after_it_was_taken() -> None:
+    one = judged(1, 1)
+    kept = pool()
+    kept.add([one])
+    assert kept.add([one]) == []
+
+    kept.take([one])
+
+    assert kept.add([one]) == []
+    assert len(kept) == 0
+
+
+def test_one_peer_fills_a_quarter_at_most() -> None:
+    kept = pool()
+    kept.add([judged(1, index) for index in range(20)])
+    assert [each.group.id.index for each in kept.waiting()] == [18, 19]
+
+
+def test_a_full_pool_drops_what_teaches_nothing_first_and_then_the_oldest() -> None:
+    kept = pool()
+    kept.add([judged(1, 0), judged(2, 0), judged(3, 0, useful=False)] + [judged(origin, 0) for origin in range(4, 9)])
+
+    kept.add([judged(9, 0)])
+    assert [each.group.origin[0] for each in kept.waiting()] == [1, 2, 4, 5, 6, 7, 8, 9]
+
+    kept.add([judged(10, 0)])
+    assert [each.group.origin[0] for each in kept.waiting()] == [2, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_groups_older_than_the_age_window_are_gone() -> None:
+    now = EPOCH * float(EPOCH_SECONDS)
+    kept = Pool(CHARTER, 8, clock=lambda: now)
+    kept.add([judged(1, 0), judged(2, 0, epoch=EPOCH - 3)])
+
+    now += 4 * EPOCH_SECONDS
+
+    assert [each.group.origin[0] for each in kept.waiting()] == [1]
+    now += 3 * EPOCH_SECONDS
+    assert kept.waiting() == ()
