@@ -5,7 +5,7 @@ import pytest
 
 from waggle.errors import Stopped
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
-from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play, readable
+from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
@@ -137,17 +137,8 @@ def test_a_stop_between_two_steps_leaves_the_policy_as_it_was(verifier):
     assert me.policy.steps == 0
 
 
-def test_only_text_that_others_can_read_is_shared():
-    def group(*completions: Completion) -> Group:
-        return Group(origin=b"o" * 38, id=QuestionId("bf", 1, 1), completions=completions)
-
-    good, half, broken = (
-        Completion(text="good", ended=True),
-        Completion(text="half\ufffd", ended=False),
-        Completion(text="bro\ufffdken", ended=True),
-    )
-    long = Completion(text="x" * (CHARTER.completion_characters + 1), ended=True)
-    kept = readable(group(good, half, broken, long), CHARTER)
-    assert kept is not None
-    assert [one.text for one in kept.completions] == ["good", "half"]
-    assert readable(group(good, broken), CHARTER) is None
+def test_everything_a_node_wrote_is_offered_to_the_swarm_and_nothing_that_judges_it(verifier):
+    me = node(verifier)
+    judged, shared = list(play(0, 100, me, RULES))[1:3]
+    assert me.swarm.shared == [one.group for one in judged.groups]
+    assert (shared.groups, shared.bytes > 0) == (8, True)

@@ -149,7 +149,7 @@ for each in pkgutil.iter_modules(waggle.swarm.__path__):
 first = [name for name in ("hivemind", "torch", "google.protobuf", "uvloop") if name in sys.modules]
 from waggle.swarm.dht import load_hivemind
 load_hivemind()
-print(json.dumps([first, [name for name in ("torch", "numpy", "uvloop") if name in sys.modules]]))
+print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") if name in sys.modules]]))
 """
     assert json.loads(_python(script)) == [[], []]
 

@@ -91,7 +91,7 @@ REFUSED = {
     "a model name that cannot be printed": packed(wire(model="a\u202eb")),
     "a model name of broken text": packed(wire(model="a\ufffdb")),
     "no groups": packed(wire(groups=[])),
-    "too many groups": packed(wire(groups=[one_group(index=i) for i in range(65)])),
+    "too many groups": packed(wire(groups=[one_group(index=i) for i in range(129)])),
     "a question twice": packed(wire(groups=[one_group(), one_group()])),
     "a specialty the charter lacks": packed(wire(groups=[one_group(specialty=9)])),
     "a negative specialty": packed(wire(groups=[one_group(specialty=-1)])),
@@ -209,3 +209,23 @@ def test_a_record_with_one_byte_changed_is_read_or_refused(position: int, value:
         read(bytes(changed))
     except BadRecord:
         return
+
+
+def small(round_number: int, epoch: int, *indexes: int) -> Record:
+    groups = tuple(msgspec.structs.replace(group(), id=QuestionId("bf", epoch, index)) for index in indexes)
+    return Record(origin=ORIGIN, round=round_number, epoch=epoch, model="starter", groups=groups)
+
+
+def test_quick_rounds_travel_together_named_after_the_last_and_a_question_once() -> None:
+    both = record.joined(small(4, EPOCH, 1, 2), small(5, EPOCH, 2, 3))
+    assert (both.round, [one.id.index for one in both.groups]) == (5, [1, 2, 3])
+    assert read(record.encode(both, CHARTER)) == both
+
+
+def test_groups_of_another_epoch_do_not_travel_with_a_later_round() -> None:
+    assert [one.id.index for one in record.joined(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
+
+
+def test_more_quick_rounds_than_a_record_holds_lose_the_oldest_groups() -> None:
+    both = record.joined(small(4, EPOCH, *range(record.MAX_GROUPS)), small(5, EPOCH, 9999))
+    assert (len(both.groups), both.groups[-1].id.index) == (record.MAX_GROUPS, 9999)

@@ -87,9 +87,18 @@ async def _contribute(
         prepared = await prepare(home, chosen, teller, policy_thread, stack)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.begin()
+        watching = asyncio.ensure_future(prepared.watch_swarm())
+        watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         # a stop opens the gate for good, so that this is the only thing to wait for
         await loop.run_in_executor(policy_thread, contribution.run)
+        if _failed(watching):
+            watching.result()
+        watching.cancel()
     teller.tell(events.EngineStopped(round=contribution.round))
+
+
+def _failed(task: asyncio.Future[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
 
 
 def _contribution(

@@ -7,11 +7,12 @@ from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
 from waggle.protocol import events
-from waggle.sapo.seams import Swarm
 from waggle.settings import Settings
 from waggle.swarm import news
 from waggle.swarm.identity import Identity, name_of, text_of
+from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
@@ -29,15 +30,11 @@ async def join(
     verifier: Verifier,
     teller: Teller,
     stack: AsyncExitStack,
-) -> Swarm:
+) -> SwarmNode | SoloSwarm:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
-        from waggle.swarm.solo import SoloSwarm
-
         teller.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
-    from waggle.swarm.node import SwarmNode
-
     titles = telling.Titles(charter)
     node = SwarmNode(options_of(home, chosen), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles)))
     stack.push_async_callback(node.close)

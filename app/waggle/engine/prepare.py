@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Prepared:
     """A node that can play from `round` on."""
 
     node: Node
+    watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or with a fault of ours in its background work
     rules: Rules
     opened: Opened
     base: str
@@ -81,6 +83,7 @@ async def prepare(
     )  # fmt: skip
     prepared = Prepared(
         node=node,
+        watch_swarm=swarm.run,
         rules=_rules(chosen, charter),
         opened=opened,
         base=base,

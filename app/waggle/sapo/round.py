@@ -23,8 +23,6 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 
-UNREADABLE = "\N{REPLACEMENT CHARACTER}"  # what decoding puts where bytes are no text
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -123,9 +121,8 @@ def play(
     judged = judge(number, node, drawn, sampled)
     yield judged
 
-    shareable = [group for one in judged.groups if (group := readable(one.group, node.charter)) is not None]
-    sent = node.swarm.share(number, epoch, shareable, node.model) if shareable else 0
-    yield Shared(number, len(shareable) if sent else 0, sent)
+    sent = node.swarm.share(number, epoch, [one.group for one in judged.groups], node.model)
+    yield Shared(number, len(judged.groups) if sent else 0, sent)
 
     training = gather(number, node, rules, len(judged.groups))
     waiting = len(node.swarm.waiting())
@@ -180,21 +177,6 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
         for group, question in zip(groups, questions, strict=True)
     )
     return Judged(number, judged, sum(len(one.tokens) for row in sampled for one in row))
-
-
-def readable(group: Group, charter: Charter) -> Group | None:
-    """The part of a group that others can read: without trailing half-written characters, broken or overlong texts.
-
-    None where fewer completions are left than the charter's smallest group.
-    """
-    kept = []
-    for one in group.completions:
-        text = one.text if one.ended else one.text.rstrip(UNREADABLE)
-        if UNREADABLE not in text and len(text) <= charter.completion_characters:
-            kept.append(Completion(text=text, ended=one.ended, by=one.by))
-    if len(kept) < charter.group_size_min:
-        return None
-    return Group(origin=group.origin, id=group.id, completions=tuple(kept))
 
 
 def gather(number: int, node: Node, rules: Rules, own: int) -> TrainingSet:

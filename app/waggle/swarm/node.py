@@ -47,7 +47,7 @@ class SwarmNode:
         self._pool = Pool(charter, options.pool_capacity, clock)
         self._trust = Trust()
         self._traffic = Traffic()
-        self._offers = Offers(identity, charter, clock)
+        self._offers = Offers(identity, charter, clock, options.tempo)
         self._gathering = Gathering(
             options, charter, identity.peer_id, verifier, tell, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic,
@@ -77,7 +77,7 @@ class SwarmNode:
         await self._connection.close()
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
-        """Offer own groups to the swarm and return the payload's bytes; 0 when none of them may travel.
+        """Offer own groups to the swarm and return the bytes of their record; 0 when none of them may travel.
 
         From any thread. Raises ValueError for groups of another node or epoch.
         """
@@ -92,12 +92,12 @@ class SwarmNode:
             model=record.model_name(model),
             groups=tuple(sound[: record.MAX_GROUPS]),
         )
-        blob = record.encode(made, self._charter)
+        size = len(record.encode(made, self._charter))
         try:
-            loop.call_soon_threadsafe(self._offers.put, made, blob)
+            loop.call_soon_threadsafe(self._offers.add, made)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
             return 0
-        return len(blob)
+        return size
 
     def waiting(self) -> tuple[JudgedGroup, ...]:
         """The groups of peers that wait to be trained on, oldest first. From any thread."""

@@ -15,7 +15,7 @@ from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
-from waggle.swarm.record import Record, specialties_of
+from waggle.swarm.record import Record, encode, joined, specialties_of
 from waggle.tasks.charter import Charter
 
 KEPT = 4  # payloads: somebody may still hold the announcement of the round before
@@ -25,7 +25,7 @@ DEPTH = 0  # of the directory: one shard until swarms outgrow it
 
 @dataclass(frozen=True)
 class Offer:
-    """One round's payload, ready to be pulled."""
+    """One payload, ready to be pulled: a round's, or those of the few quick rounds since the last announcement."""
 
     blob: bytes
     record: Record
@@ -34,20 +34,20 @@ class Offer:
 class Offers:
     """The last few payloads by sha256. Belongs to the loop's thread."""
 
-    def __init__(self, identity: Identity, charter: Charter, clock: Callable[[], float]) -> None:
+    def __init__(self, identity: Identity, charter: Charter, clock: Callable[[], float], tempo: float) -> None:
         self._identity = identity
         self._charter = charter
         self._digest = charter.digest
         self._clock = clock
+        self._tempo = tempo
+        self._pending: Record | None = None
         self._offers: OrderedDict[bytes, Offer] = OrderedDict()
         self._due = asyncio.Event()
         self._expires = 0
 
-    def put(self, record: Record, blob: bytes) -> None:
-        """Offer this round's payload from now on."""
-        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, record)
-        while len(self._offers) > KEPT:
-            self._offers.popitem(last=False)
+    def add(self, record: Record) -> None:
+        """Offer a round's groups. A small model plays many rounds a second: they travel together, at the swarm's tempo."""
+        self._pending = record if self._pending is None else joined(self._pending, record)
         self.renew()
 
     def get(self, sha256: bytes) -> Offer | None:
@@ -65,8 +65,20 @@ class Offers:
                 async with asyncio.timeout(RENEW_S):
                     await self._due.wait()
             self._due.clear()
+            self._seal()
             with suppress(PeerAway):  # the network starts again; being joined again renews
                 await self._announce(connection)
+            await asyncio.sleep(self._tempo)
+
+    def _seal(self) -> None:
+        """Make what is pending a payload."""
+        if self._pending is None:
+            return
+        blob = encode(self._pending, self._charter)
+        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, self._pending)
+        self._pending = None
+        while len(self._offers) > KEPT:
+            self._offers.popitem(last=False)
 
     async def _announce(self, connection: Connection) -> None:
         if not self._offers:

@@ -5,8 +5,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+from waggle.rl.advantage import teaches
 from waggle.swarm.record import oldest_epoch
-from waggle.swarm.trust import is_useful
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import QuestionId
@@ -76,7 +76,7 @@ class Pool:
             self._drop_one(list(self._waiting))
 
     def _drop_one(self, keys: list[Key]) -> None:
-        del self._waiting[next((key for key in keys if not is_useful(self._waiting[key])), keys[0])]
+        del self._waiting[next((key for key in keys if not teaches(self._waiting[key].rewards)), keys[0])]
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())

@@ -15,7 +15,7 @@ from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import Author, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
 
-MAX_GROUPS = 64  # in one record
+MAX_GROUPS = 128  # in one record: about a second of a very small model
 MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
 MAX_RAW = 8 * 1024 * 1024  # decompressed
 MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
@@ -76,6 +76,12 @@ def encode(record: Record, charter: Charter) -> bytes:
         if len(groups) <= 1 or (len(raw) <= MAX_RAW and len(blob) <= MAX_BLOB):
             return blob
         groups = groups[: len(groups) // 2]
+
+
+def joined(earlier: Record, later: Record) -> Record:
+    """Both records as one, named after the later round. Groups of another epoch cannot travel with it and are left out."""
+    groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
+    return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
 
 
 def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:

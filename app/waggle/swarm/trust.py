@@ -7,10 +7,10 @@ from typing import Literal
 
 import msgspec
 
+from waggle.rl.advantage import teaches
 from waggle.swarm.identity import name_of
 from waggle.tasks.group import JudgedGroup
 
-USEFUL_SPREAD = 0.2  # of a group's rewards: below it are crumbs, which teach nothing
 MAX_PEERS = 500
 
 Route = Literal["direct", "relay", "gone"]
@@ -34,12 +34,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: float = 0.0  # unix seconds
 
 
-def is_useful(group: JudgedGroup) -> bool:
-    """Whether the rewards of a group differ enough to give an advantage."""
-    rewards = group.rewards
-    return bool(rewards) and max(rewards) - min(rewards) >= USEFUL_SPREAD
-
-
 class Trust:
     """The standing of at most 500 peers, the longest unseen forgotten first. Thread-safe."""
 
@@ -60,7 +54,7 @@ class Trust:
                 round=round_number,
                 model=model,
                 received=total,
-                useful=peer.useful + sum(map(is_useful, groups)),
+                useful=peer.useful + sum(teaches(group.rewards) for group in groups),
                 mean_reward=(peer.mean_reward * peer.received + means) / total if total else 0.0,
                 seen_at=self._clock(),
             )
