@@ -1,0 +1,68 @@
+"""A node that was stopped and started again plays on as if nothing had happened, bit for bit."""
+
+import torch
+
+from waggle import paths
+from waggle.policy import checkpoint
+from waggle.policy.checkpoint import Saved
+from waggle.policy.choose import Opened, open_policy
+from waggle.sapo.fakes import FakeSwarm
+from waggle.sapo.round import Judged, Learned, Node, Rules, play
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.group import Completion, Group, JudgedGroup
+from waggle.tasks.questions import QuestionId, seed_of
+
+CHARTER = first_swarm()
+PEER, ME = b"p" * 38, b"m" * 38
+EPOCH = 1000
+
+
+def peers_groups(verifier, number: int) -> list[JudgedGroup]:
+    """Four groups in which one completion is right, so that every round really learns."""
+    made = []
+    for index in range(4):
+        one = QuestionId("binary_matrix", EPOCH, 100 * number + index)
+        key = ("binary_matrix", seed_of(CHARTER.digest, PEER, one))
+        (question,), (answer,) = verifier.questions([key]), verifier.answers([key])
+        texts = (f"<answer>{answer}</answer>", answer, "1", "2")
+        group = Group(origin=PEER, id=one, completions=tuple(Completion(text=text, ended=True) for text in texts))
+        verdicts = tuple(verifier.judge([(question, completion) for completion in group.completions]))
+        made.append(JudgedGroup(group=group, question=question, verdicts=verdicts))
+    return made
+
+
+def play_one(opened: Opened, verifier, number: int) -> tuple[Judged, Learned]:
+    node = Node(
+        policy=opened.policy,
+        tokens=opened.tokens,
+        swarm=FakeSwarm(peers_groups(verifier, number)),
+        verifier=verifier,
+        charter=CHARTER,
+        origin=ME,
+        seed=7,
+    )
+    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1)))
+    return stages[1], stages[-1]
+
+
+def opened() -> Opened:
+    return open_policy(paths.starter(), device="cpu", threads=1)
+
+
+def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, tmp_path):
+    straight = opened()
+    for number in range(2):
+        _, learned = play_one(straight, verifier, number)
+        assert learned.metrics is not None
+    base = checkpoint.base_of(paths.starter())
+    saved = Saved(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
+    checkpoint.save(tmp_path, straight.policy, saved)
+
+    again = opened()
+    assert checkpoint.load_newest(tmp_path, again.policy, base) == (saved, [])
+    first, second = (play_one(each, verifier, saved.round) for each in (straight, again))
+    assert first[0] == second[0], "it drew or answered otherwise"
+    for name, tensor in straight.policy.state()[0].items():
+        assert torch.equal(tensor, again.policy.state()[0][name]), name
+    for name, tensor in straight.policy.state()[1].items():
+        assert torch.equal(tensor, again.policy.state()[1][name]), name
