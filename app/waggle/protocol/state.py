@@ -102,7 +102,8 @@ def apply(state: State, event: AnyEvent) -> State:
         case e.Preparing():
             return replace(moved, phase="preparing", preparing=event, problem=None, gone=None)
         case e.Ready():
-            return replace(moved, ready=event, round=event.round, preparing=None, problem=None, gone=None)
+            fresh = Totals()  # `ready.completions` holds those of before
+            return replace(moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case e.EngineFailed():

@@ -1,0 +1,228 @@
+"""The two charts of Progress, drawn by pyqtgraph: loaded when that page is first opened, never before."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import pyqtgraph
+from PySide6.QtCore import Qt
+
+from waggle.gui import series
+from waggle.gui.look import Look
+from waggle.gui.series import Axis
+from waggle.gui.words import duration, figure, tr
+from waggle.protocol.state import State
+
+MOST_POINTS = 1500
+LABEL_ROOM = 108  # pixels right of the last point, for the lines' names
+APART = 17  # pixels between two labels
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A name at the end of a line."""
+
+    x: float
+    y: float
+    words: str
+    role: str
+
+
+class Band(msgspec.Struct, frozen=True):
+    """A time on the clock axis in which no round was played."""
+
+    start: float
+    end: float
+    words: str
+
+
+class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
+    """One plot in the look's colours: grid, axes in words, labels at the lines' ends."""
+
+    def __init__(self, look: Look, name: str, *, shows_axis: bool) -> None:
+        pyqtgraph.setConfigOptions(antialias=True)
+        super().__init__()
+        self.look = look
+        self.setAccessibleName(name)
+        for part in (self, self.viewport()):  # nothing in it can be chosen
+            part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setMenuEnabled(False)
+        self.setMouseEnabled(False, False)
+        self.hideButtons()
+        self._shows_axis = shows_axis
+        self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
+        self._top = 1.0
+        self.getPlotItem().setContentsMargins(0, 4, 0, 0)
+        self.getViewBox().sigResized.connect(self.spread_labels)
+        self.getAxis("left").setWidth(44)
+        self.getAxis("bottom").setHeight(26 if shows_axis else 6)
+
+    def begin(self, top: float, *, percent: bool, x: tuple[float, float], axis: Axis) -> None:
+        """Clear and draw ground, grid and axes; `x` are the ends of the data."""
+        plot = self.getPlotItem()
+        plot.clear()
+        self._labels = []
+        self.setBackground(self.look.colour("surface"))
+        ticks = series.steps(top)
+        self._top = ticks[-1]
+        width = max(x[1] - x[0], 1e-9)
+        room = width * LABEL_ROOM / max(200, self.width() - 44 - LABEL_ROOM)
+        plot.setXRange(x[0] - width * 0.008, x[1] + room, padding=0)
+        plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
+        digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
+        self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else f"{t:.{digits}f}") for t in ticks]])
+        self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
+        for name in ("left", "bottom"):
+            self._dress_axis(self.getAxis(name))
+        for tick in ticks:
+            plot.addLine(y=tick, pen=pyqtgraph.mkPen(self.look.colour("grid"), width=1))
+
+    def _dress_axis(self, axis: pyqtgraph.AxisItem) -> None:
+        ground = pyqtgraph.mkPen(self.look.colour("surface"))
+        axis.setPen(ground)
+        axis.setTickPen(ground)
+        axis.setTextPen(self.look.colour("text_faint"))
+        axis.setTickFont(self.look.font("caption"))
+        axis.setStyle(tickLength=0, tickTextOffset=8)
+
+    def band(self, band: Band, *, named: bool) -> None:
+        region = pyqtgraph.LinearRegionItem(
+            (band.start, band.end),
+            movable=False,
+            brush=self.look.colour("sunken"),
+            pen=pyqtgraph.mkPen(self.look.colour("border")),
+        )
+        region.setZValue(-5)
+        self.addItem(region)
+        if named:
+            self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
+
+    def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
+        faint = self.look.colour("accent_line")
+        faint.setAlphaF(0.16)
+        clear = pyqtgraph.mkPen(0, 0, 0, 0)
+        edges = [self.plot(x, list(edge), pen=clear) for edge in (low, high)]
+        self.addItem(pyqtgraph.FillBetweenItem(*edges, brush=faint))
+
+    def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
+        ink = self.look.colour("accent_line")
+        ink.setAlphaF(0.28)
+        self.plot(x, y, pen=pyqtgraph.mkPen(ink, width=1))
+
+    def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
+        pen = pyqtgraph.mkPen(self.look.colour(role), width=width, style=style)
+        self.plot(x, y, pen=pen)
+        shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
+        self.plot(*shown, pen=None, symbol="o", symbolSize=8, symbolPen=None, symbolBrush=self.look.colour(role))
+
+    def label(self, made: Label) -> None:
+        self._labels.append((self._note(made.x, made.y, made.words, made.role), made))
+
+    def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
+        note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
+        note.setFont(self.look.font("tag"))
+        note.setPos(x, y)
+        self.addItem(note)
+        return note
+
+    def spread_labels(self, *_resized: object) -> None:
+        """Two labels never touch: the upper one goes up, the lower one down."""
+        if len(self._labels) != 2:
+            return
+        (one, first), (other, second) = self._labels
+        unit = self._top * 1.09 / max(1, self.height() - 40)
+        near = APART * unit - abs(first.y - second.y)
+        if near > 0:
+            up = 1 if first.y >= second.y else -1
+            one.setPos(first.x, first.y + up * near / 2)
+            other.setPos(second.x, second.y - up * near / 2)
+
+
+def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[tuple[float, str]]:
+    low, high = x
+    match axis:
+        case "round":
+            places = [place for place in series.whole_steps(low, high) if low + (high - low) * 0.04 < place <= high]
+            first = tr("round %1")
+            return [
+                (place, first.replace("%1", figure(int(place))) if not i else figure(int(place)))
+                for i, place in enumerate(places)
+            ]
+        case "elapsed":
+            return [(place, duration(place)) for place in series.time_steps(low, high)]
+        case "clock":
+            shift = time.localtime(low).tm_gmtoff  # so that days begin at midnight here
+            moments = [place - shift for place in series.time_steps(low + shift, high + shift)]
+            return [(moment, _moment(moment, high - low)) for moment in moments]
+
+
+def _moment(at: float, span: float) -> str:
+    """A time of day; with seconds in a short span, as a day in a long one."""
+    form = "%H:%M:%S" if span < 600 else "%H:%M" if span < 86400 else "%d %b %H:%M" if span < 604800 else "%d %b"
+    return time.strftime(form, time.localtime(at))
+
+
+class HeldOutChart(Chart):
+    """The honest score with its 95% interval."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, tr("Held-out score by round; the table shows the same"), shows_axis=False)
+
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+        rounds, scores = series.rounds(state), state.held_out
+        x = series.score_places(scores, rounds, axis)
+        shares = [score.right / score.total if score.total else 0.0 for score in scores]
+        spans = [series.interval(score.right, score.total) for score in scores]
+        self.begin(max([0.1, *(high for _, high in spans)]), percent=True, x=ends, axis=axis)
+        for band in bands:
+            self.band(band, named=True)
+        if not scores:
+            return
+        self.interval(x, [low for low, _ in spans], [high for _, high in spans])
+        self.line(x, shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(x) < 30)
+        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {shares[-1] * 100:.1f}%", "accent_text"))
+
+
+class RewardChart(Chart):
+    """What training answers earn: each round faint, the trend strong, peers' mean as a dashed level."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, tr("Reward by round; the table shows the same"), shows_axis=True)
+
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+        rounds, peers = series.rounds(state), series.peers_reward(state)
+        raw = [summary.reward for summary in rounds]
+        mine = series.trend(raw, series.smoothing(len(raw)))
+        self.begin(series.ceiling(raw, mine, peers), percent=False, x=ends, axis=axis)
+        for band in bands:
+            self.band(band, named=False)
+        if not rounds:
+            return
+        x = series.places(rounds, axis)
+        every = max(1, len(x) // MOST_POINTS)
+        self.faint(x[::every], raw[::every])
+        if peers is not None:
+            self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
+            self.label(Label(x[-1], peers, f"  {tr('Peers')}  {peers:.2f}", "peer"))
+        self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
+        self.label(Label(x[-1], mine[-1], f"  {tr('You')}  {mine[-1]:.2f}", "accent_text"))
+        self.spread_labels()
+
+
+def bands(state: State, axis: Axis) -> list[Band]:
+    """Pauses worth a band: on the clock only, and not narrower than a hundredth of it."""
+    rounds = series.rounds(state)
+    if axis != "clock" or len(rounds) < 2:
+        return []
+    whole = rounds[-1].at - rounds[0].at
+    found = [pause for pause in series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
+    words = tr("No rounds for %1")
+    return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in found]
+
+
+def ends(state: State, axis: Axis) -> tuple[float, float]:
+    """The first and last place that any point of either chart stands on."""
+    rounds = series.rounds(state)
+    found = [*series.places(rounds, axis), *series.score_places(state.held_out, rounds, axis)]
+    if not found:
+        return 0.0, 1.0
+    return min(found), max(max(found), min(found) + 1)

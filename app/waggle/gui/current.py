@@ -1,0 +1,42 @@
+"""The one State that the window shows, and the tick at which it is redrawn: at most ten times a second, never when idle."""
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from waggle.protocol.state import AnyEvent, State, apply
+
+TICK_MS = 100
+
+
+class Current(QObject):
+    """Folds every event at once, and says `changed` for all that came within one tick."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(parent)
+        self.state = State()
+        self._clock = clock
+        self._tick = QTimer(self)
+        self._tick.setSingleShot(True)
+        self._tick.setInterval(TICK_MS)
+        self._tick.timeout.connect(self.changed)
+
+    def take(self, event: AnyEvent) -> None:
+        self.state = apply(self.state, event)
+        if not self._tick.isActive():
+            self._tick.start()
+
+    def flush(self) -> None:
+        """Say `changed` now instead of at the end of the tick."""
+        self._tick.stop()
+        self.changed.emit()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def tell_time_by_events(self) -> None:
+        """A recorded run is shown at its own time."""
+        self._clock = lambda: self.state.at

@@ -1,0 +1,173 @@
+"""One QObject around one QProcess: the engine, spoken to in JSON lines, started again when it dies."""
+
+import logging
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QByteArray, QObject, QProcess, QTimer, Signal
+
+from waggle.errors import EngineError
+from waggle.protocol import PROTOCOL, events, wire
+from waggle.protocol.commands import AnyCommand, Stop
+
+BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
+HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
+FAREWELL = 10.0  # seconds an engine is given to leave
+KEPT_LINES = 80  # of its stderr, for a report
+
+log = logging.getLogger(__name__)
+
+
+def command_line(arguments: Sequence[str] = ()) -> list[str]:
+    """How the window starts its engine."""
+    return [sys.executable, "-m", "waggle", "engine", "--stdio", *arguments]
+
+
+class EngineProcess(QObject):
+    """`told` carries every event, `refused` a command that was not carried out, `ended` the end that `stop` asked for."""
+
+    told = Signal(object)
+    refused = Signal(str, str)
+    ended = Signal()
+
+    def __init__(
+        self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
+        farewell: float = FAREWELL, clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        super().__init__(parent)
+        self._command, self._backoff, self._farewell, self._clock = list(command), tuple(backoff), farewell, clock
+        self._buffer = b""
+        self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
+        self._restarts = 0
+        self._started_at = 0.0
+        self._leaving = self._hopeless = self._failed = False
+        self._process = QProcess(self)
+        self._process.readyReadStandardOutput.connect(self._read)
+        self._process.readyReadStandardError.connect(self._listen)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._not_started)
+        self._again = _once(self, self._start)
+        self._patience = _once(self, self._process.kill)
+
+    def start(self) -> None:
+        """Begin, or begin again after a failure: earlier deaths are forgotten."""
+        if not self.running:
+            self._restarts = 0
+            self._start()
+
+    @property
+    def running(self) -> bool:
+        return self._process.state() != QProcess.ProcessState.NotRunning or self._again.isActive()
+
+    def send(self, command: AnyCommand) -> bool:
+        """Ask for something; False when there is nobody to ask."""
+        if self._process.state() != QProcess.ProcessState.Running:
+            return False
+        self._process.write(wire.line(command))
+        return True
+
+    def stop(self) -> None:
+        """Ask the engine to leave and close its stdin; killed after `farewell` seconds. `ended` follows, at once or later."""
+        if self._leaving:
+            self._process.kill()
+            return
+        self._leaving = True
+        self._again.stop()
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            self.ended.emit()
+            return
+        self.send(Stop(id="window-closed"))
+        self._process.closeWriteChannel()
+        self._patience.start(int(self._farewell * 1000))
+
+    def _start(self) -> None:
+        self._buffer, self._failed, self._hopeless = b"", False, False
+        self._complaints.clear()
+        self._started_at = self._clock()
+        self._process.start(self._command[0], self._command[1:])
+
+    def _read(self) -> None:
+        self._buffer += _bytes(self._process.readAllStandardOutput())
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            if line and not self._hopeless:
+                self._take(line)
+        if len(self._buffer) > wire.MAX_LINE and not self._hopeless:
+            self._give_up(EngineError("The engine said something endless.", "Window and engine must be of one version."), b"")
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event = wire.event(line)
+        except EngineError as error:  # both ends ship together: going on would show something false
+            self._give_up(error, line)
+            return
+        match event:
+            case events.Ready(protocol=protocol) if protocol != PROTOCOL:
+                words = f"The engine speaks protocol {protocol}, this window {PROTOCOL}."
+                self._give_up(EngineError(words, "Window and engine must be of one version."), line)
+                return
+            case events.CommandRefused():
+                self.refused.emit(event.title, event.advice)
+            case events.EngineFailed():
+                self._failed = True
+            case _:
+                pass
+        self.told.emit(event)
+
+    def _listen(self) -> None:
+        for line in _bytes(self._process.readAllStandardError()).decode("utf-8", "replace").splitlines():
+            self._complaints.append(line)
+            log.info("engine: %s", line)
+
+    def _give_up(self, error: EngineError, line: bytes) -> None:
+        """The engine cannot be understood: end it and do not start it again."""
+        self._hopeless = True
+        self._tell_failure(error.title, error.advice, line[:2000].decode("utf-8", "replace"))
+        self._process.kill()
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._hopeless = True
+            self._tell_failure("The engine cannot be started.", "Install Waggle again.", self._process.errorString())
+            if self._leaving:
+                self.ended.emit()
+
+    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+        self._patience.stop()
+        self._read()
+        self._listen()
+        if self._leaving:
+            self.ended.emit()
+        elif not (self._hopeless or self._failed or code == 0):
+            self._died(code)
+
+    def _died(self, code: int) -> None:
+        if self._clock() - self._started_at > HEALTHY:
+            self._restarts = 0
+        if self._restarts >= len(self._backoff):
+            self._tell_failure(
+                f"The engine ended {self._restarts + 1} times in a row (code {code}).",
+                "Everything up to the last checkpoint is kept. Copy the report and start again.",
+                "\n".join(self._complaints),
+            )
+            return
+        wait = self._backoff[self._restarts]
+        self._restarts += 1
+        self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self._again.start(int(wait * 1000))
+
+    def _tell_failure(self, title: str, advice: str, detail: str) -> None:
+        self.told.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
+
+
+def _once(parent: QObject, act: Callable[[], object]) -> QTimer:
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.timeout.connect(act)
+    return timer
+
+
+def _bytes(array: QByteArray) -> bytes:
+    return bytes(array.data())

@@ -1,0 +1,163 @@
+"""What surrounds the pages: the rail of their names on the left, and the status bar that always says the sentence."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QActionGroup
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QToolButton
+
+from waggle.gui.look import Look, Theme
+from waggle.gui.paint import Chip, Mark, Sign
+from waggle.gui.parts import Line, column, restyle, row, text
+from waggle.gui.words import figure, plural, size, tr
+from waggle.protocol.sentence import sentence
+from waggle.protocol.state import State
+
+PAGES = {"home": "Home", "live": "Live", "progress": "Progress", "peers": "Peers"}
+THEMES: dict[Theme, str] = {
+    "system": "As the system", "light": "Light", "dark": "Dark", "high_contrast": "High contrast",
+}  # fmt: skip
+SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
+
+
+class RailButton(QToolButton):
+    """Icon and word; the word goes under the icon where there is little room."""
+
+    def __init__(self, look: Look, icon: str, words: str) -> None:
+        super().__init__()
+        self._look, self._icon, self._compact = look, icon, False
+        self.setText(words)
+        self.setAccessibleName(words)
+        self.setProperty("kind", "rail")
+        look.changed.connect(self._tint)
+        self.toggled.connect(self._tint)
+        self.set_compact(False)
+
+    def set_compact(self, compact: bool) -> None:
+        self._compact = compact
+        restyle(self, "compact", compact)
+        under, beside = Qt.ToolButtonStyle.ToolButtonTextUnderIcon, Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        self.setToolButtonStyle(under if compact else beside)
+        self.setFixedSize(QSize(64, 52) if compact else QSize(self._look.size["rail"] - 24, 40))
+        self._tint()
+
+    def _tint(self) -> None:
+        chosen, side = self.isChecked(), self._look.size["icon"]
+        gap = 0 if self._compact else 8
+        self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
+        self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
+        self.setIconSize(QSize(side + gap, side))
+
+
+class Rail(QFrame):
+    """The pages there are, and the appearance at its foot."""
+
+    chosen = Signal(str)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setObjectName("rail")
+        self._look = look
+        self._name = text(look, "Waggle", "heading")
+        self._buttons: dict[str, RailButton] = {}
+        for page, word in PAGES.items():
+            self._buttons[page] = made = RailButton(look, page, tr(word))
+            made.setCheckable(True)
+            made.setAutoExclusive(True)
+            made.clicked.connect(self._chooser(page))
+        self._appearance = RailButton(look, "appearance", tr("Theme"))
+        self._appearance.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._appearance.setMenu(_theme_menu(look, self))
+        self._head = row(Mark(look, 30), self._name, None, gap=10)
+        self._box: QBoxLayout = column(self._head, 12, *self._buttons.values(), None, self._appearance)
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def set_compact(self, compact: bool) -> None:
+        self._name.setVisible(not compact)
+        self._head.setContentsMargins(17 if compact else 8, 0, 0, 0)
+        side = 10 if compact else 12
+        self._box.setContentsMargins(side, 16, side - 1, 12)
+        self._box.setSpacing(2 if compact else 4)
+        self.setFixedWidth(self._look.size["rail_compact" if compact else "rail"])
+        for made in (*self._buttons.values(), self._appearance):
+            made.set_compact(compact)
+
+    def show_chosen(self, page: str) -> None:
+        self._buttons[page].setChecked(True)
+
+    def _chooser(self, page: str) -> Callable[[], None]:
+        return lambda: self.chosen.emit(page)
+
+
+def _theme_menu(look: Look, parent: QFrame) -> QMenu:
+    menu = QMenu(parent)
+    group = QActionGroup(menu)
+    for theme, words in THEMES.items():
+        action = menu.addAction(tr(words))
+        action.setCheckable(True)
+        action.setChecked(look.theme == theme)
+        action.setActionGroup(group)
+        action.triggered.connect(_user(look, theme))
+    return menu
+
+
+def _user(look: Look, theme: Theme) -> Callable[[], None]:
+    return lambda: look.use(theme)
+
+
+class Status(QFrame):
+    """The sentence on the left, figures on the right, and in between what has to be said for a moment."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setObjectName("status")
+        self._sign = Sign(look, "save", "text_soft", 14)
+        self._word = Line(look, role="label")
+        self._says = Line(look, role="small", tone="text_soft")
+        self._notice = Chip(look, "", "accent", "warn")
+        self._mark = Chip(look, "", "peer", "play")
+        self._figures = [Line(look, role="small", tone="text_faint", right=True) for _ in range(4)]
+        self._compact = False
+        figures = row(*self._figures, gap=18)
+        self.setLayout(row(self._sign, self._word, (self._says, 1), self._notice, self._mark, 8, figures, margins=(16, 0, 16, 0)))
+        self.setFixedHeight(look.size["status"])
+        self.notice("")
+        self.mark("")
+
+    def set_compact(self, compact: bool) -> None:
+        self._compact = compact
+
+    def notice(self, words: str) -> None:
+        """What the person should see now; empty takes it away."""
+        self._notice.setVisible(bool(words))
+        self._notice.say(words, "accent", "warn")
+
+    def mark(self, words: str) -> None:
+        """What kind of run this is, when it is not an ordinary one."""
+        self._mark.setVisible(bool(words))
+        self._mark.say(words, "peer", "play")
+
+    def show_state(self, state: State) -> None:
+        said = sentence(state)
+        self._sign.show_sign(said.sign, SIGN_INK[said.tone])
+        self._word.say(said.word)
+        words = (
+            f"{said.says.removesuffix('.')}. {said.detail}" if state.phase in ("preparing", "paused", "problem") else said.says
+        )
+        self._says.say(words)
+        for line, shown in zip(self._figures, figures(state), strict=True):
+            line.say(shown)
+            line.setVisible(bool(shown) and (not self._compact or line is self._figures[0]))
+
+
+def figures(state: State) -> tuple[str, str, str, str]:
+    """Peers, tokens a second, bytes up and down; empty where there is nothing to say."""
+    if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
+        return "", "", "", ""
+    peers = plural(state.peers_now, "%n peer", "%n peers") if state.reach != "solo" else ""
+    last = state.rounds[-1] if state.rounds and state.phase != "paused" else None
+    speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
+    if not (state.up or state.down):
+        return peers, speed, "", ""
+    return peers, speed, f"{size(state.up)}/s {tr('up')}", f"{size(state.down)}/s {tr('down')}"

@@ -1,0 +1,194 @@
+"""Home's first card: the one sentence, its one action, and where the round stands."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Chip, Sign, Stages
+from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, text
+from waggle.gui.words import clock, figure, plural, tr
+from waggle.protocol.commands import Pause, Resume
+from waggle.protocol.sentence import Sentence, sentence
+from waggle.protocol.state import STAGES, State
+
+MORNING = 8  # o'clock
+RECENT = 900.0  # seconds for which a warning stays on Home
+STAGE_WORDS = {"draw": "Drawing", "answer": "Answering", "judge": "Judging", "share": "Sharing", "gather": "Gathering",
+               "learn": "Learning"}  # fmt: skip
+
+
+def command_id() -> str:
+    return secrets.token_hex(6)
+
+
+def tomorrow_morning(now: float) -> float:
+    """Eight o'clock after the next midnight; before five in the morning it is still the same night."""
+    then = time.localtime(now)
+    days = 0 if then.tm_hour < 5 else 1
+    return time.mktime((then.tm_year, then.tm_mon, then.tm_mday + days, MORNING, 0, 0, 0, 0, -1))
+
+
+def report(state: State) -> str:
+    """What went wrong as plain text, for a person who can help."""
+    parts = [sentence(state).says, sentence(state).detail]
+    if state.ready is not None:
+        parts.append(f"Waggle {state.ready.version}, {state.ready.backend} on {state.ready.device}, {state.ready.model}")
+    parts.append(f"round {state.round}, saved round {state.saved_round}, event {state.seq}")
+    if state.problem is not None and state.problem.detail:
+        parts.append(state.problem.detail)
+    return "\n".join(parts) + "\n"
+
+
+def progress_words(state: State) -> tuple[str, int, int]:
+    """Where the round or the start-up stands: words, cells filled, cells in all (0: nothing to show)."""
+    if state.phase == "preparing" and state.preparing is not None:
+        part = state.preparing
+        words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
+        return words, part.done, part.parts
+    if state.phase not in ("contributing", "finishing", "paused") or state.stage is None:
+        return "", 0, 0
+    words = tr(STAGE_WORDS[state.stage])
+    if state.stage == "answer":
+        words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
+    return words, STAGES.index(state.stage), len(STAGES)
+
+
+class Hero(QFrame):
+    """Emits commands; `start_wanted` asks for an engine that is not there."""
+
+    commanded = Signal(object)
+    start_wanted = Signal()
+
+    def __init__(self, look: Look, can_start: Callable[[], bool]) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._can_start = can_start
+        self._state = State()
+        self._asked: tuple[str, float] | None = None  # phase and its moment when a button was pressed
+        self._chip = Chip(look)
+        self._since = Line(look, role="small", tone="text_faint")
+        self._says = text(look, "", "display", wrap=True)
+        self._detail = text(look, "", "body", "soft", wrap=True)
+        self._warning_sign = Sign(look, "warn", "text_soft")
+        self._fact = Line(look, role="small", tone="text_soft")
+        self._stage = Line(look, role="small", tone="text_soft", right=True)
+        self._cells = Stages(look)
+        self._make_buttons(look)
+        self._look = look
+        self._words = column(row(self._chip, self._since, None, gap=10), 2, self._says, self._detail, gap=6)
+        top = row((self._words, 1), column(self._buttons, None), gap=24)
+        self._below = row(self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
+        self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
+        self._box = column(top, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def _make_buttons(self, look: Look) -> None:
+        self._main = Button(look, tr("Pause"), "primary", "pause", join="left")
+        self._main.clicked.connect(self._act)
+        self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
+        self._more.setMenu(self._pause_menu())
+        self._second = Button(look, tr("Start again"))
+        self._second.clicked.connect(self.start_wanted)
+        self._buttons = held(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
+
+    def _pause_menu(self) -> QMenu:
+        menu = QMenu(self)
+        menu.addAction(tr("For 1 hour"), lambda: self._pause(until=self._now() + 3600))
+        menu.addAction(tr("Until tomorrow morning"), lambda: self._pause(until=tomorrow_morning(self._now())))
+        menu.addAction(tr("After this round"), lambda: self._pause(after_round=True))
+        return menu
+
+    def _now(self) -> float:
+        return time.time()
+
+    def set_compact(self, compact: bool) -> None:
+        pad = 20 if compact else 24
+        self._box.setContentsMargins(pad, pad - 5, pad, pad - 6)
+        self._says.setFont(self._look.font("title" if compact else "display"))
+        self._words.setSpacing(4 if compact else 6)
+        for gap in self._rule_gaps:
+            layout = gap.layout()
+            assert isinstance(layout, QBoxLayout)
+            layout.setContentsMargins(0, 4 if compact else 6, 0, 4 if compact else 6)
+
+    def show_state(self, state: State, now: float) -> None:
+        self._state = state
+        said = sentence(state, clock)
+        self._chip.say(said.word, "plain" if said.tone == "plain" else said.tone, said.sign)
+        self._since.say(
+            tr("since %1").replace("%1", clock(state.phase_since)) if state.phase_since and state.phase != "preparing" else ""
+        )
+        _say(self._says, said.says.removesuffix("."))
+        _say(self._detail, said.detail)
+        self._show_fact(state, now)
+        words, done, total = progress_words(state)
+        self._stage.say(words)
+        self._cells.show_stage(done, total)
+        self._show_action(said)
+
+    def _show_fact(self, state: State, now: float) -> None:
+        warning = next((warned for warned in state.warnings if now - warned.at < RECENT), None)
+        self._warning_sign.setVisible(warning is not None)
+        if warning is not None:
+            self._fact.say(f"{warning.title} {warning.advice}".strip())
+        elif state.ready is not None:
+            words = plural(state.ready.threads, "Uses %n core of %1", "Uses %n cores of %1").replace("%1", str(state.ready.cores))
+            self._fact.say(f"{words}; {state.ready.device_reason}" if state.ready.device_reason else words)
+        else:
+            self._fact.say("")
+
+    def _show_action(self, said: Sentence) -> None:
+        stopped = said.action in ("none", "copy_report") and self._can_start()
+        waiting = self._asked == (self._state.phase, self._state.phase_since)
+        words, icon = {
+            "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
+            "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
+        }[said.action]  # fmt: skip
+        plain = said.action == "copy_report"
+        restyle(self._main, "kind", "plain" if plain else "primary")
+        restyle(self._main, "join", "left" if said.action == "pause" else "")
+        self._main.become("plain" if plain else "primary", words, icon)
+        self._main.setVisible(said.action != "none" or stopped)
+        self._more.setVisible(said.action == "pause")
+        self._second.setVisible(plain and stopped)
+        self._main.setEnabled(not waiting)
+        self._more.setEnabled(not waiting)
+
+    def _act(self) -> None:
+        match sentence(self._state).action:
+            case "pause" | "pause_now":
+                self._pause()
+            case "resume":
+                self._ask(Resume(id=command_id()))
+            case "copy_report":
+                QGuiApplication.clipboard().setText(report(self._state))
+                self._main.say(tr("Copied"), "check")
+            case "none":
+                self.start_wanted.emit()
+
+    def _pause(self, *, until: float | None = None, after_round: bool = False) -> None:
+        self._ask(Pause(id=command_id(), until=until, after_round=after_round))
+
+    def _ask(self, command: Pause | Resume) -> None:
+        """The button rests until the phase changes, so that one press is one command."""
+        self._asked = (self._state.phase, self._state.phase_since)
+        self._main.setEnabled(False)
+        self._more.setEnabled(False)
+        self.commanded.emit(command)
+
+    def release(self) -> None:
+        """A command was refused: it can be asked again."""
+        self._asked = None
+        self._main.setEnabled(True)
+        self._more.setEnabled(True)
+
+
+def _say(label: QWidget, words: str) -> None:
+    if label.property("text") != words:
+        label.setProperty("text", words)

@@ -1,0 +1,295 @@
+"""Home: the one sentence and its one action, three figures, the trend, the swarm, the latest good answer, me."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QWidget
+
+from waggle.gui import series
+from waggle.gui.hero import Hero
+from waggle.gui.look import Look
+from waggle.gui.paint import Avatar, Chip, Faces, Sign
+from waggle.gui.parts import Button, Line, Page, column, frame, held, row, set_tip, text
+from waggle.gui.span_text import SpanText
+from waggle.gui.sparkline import Sparkline
+from waggle.gui.words import ago, figure, one_line, plural, reward, size, tr
+from waggle.protocol.events import ShownCompletion
+from waggle.protocol.state import Card, State
+
+GOOD = 0.99
+LOWEST = 168
+REACH: dict[str, tuple[str, str, str]] = {
+    "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
+    "solo": ("This computer only", "plain", "you"),
+}  # fmt: skip
+
+
+class Figure(QFrame):
+    """One number, its unit, and a line that makes it mean something."""
+
+    def __init__(self, look: Look, icon: str, title: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._value, self._unit = text(look, "0", "figure"), text(look, "", "small", "soft")
+        self._line = Line(look, role="caption", tone="text_faint")
+        head = row(Sign(look, icon, "accent_text"), text(look, title, "label", "soft"), None)
+        number = row(self._value, column(None, self._unit, 5, gap=0), None, gap=6)
+        self.setLayout(column(head, number, self._line, gap=2, margins=(18, 14, 18, 14)))
+
+    def say(self, value: int, unit: str, line: str) -> None:
+        self._value.setText(figure(value))
+        self._unit.setText(unit)
+        self._line.say(line)
+
+
+class Trend(QFrame):
+    """My reward over the last rounds, against what peers' answers earn here."""
+
+    see_progress = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._span = Line(look, role="small", tone="text_faint")
+        self._line = Sparkline(look)
+        self._empty = text(look, tr("The line begins after two rounds."), "small", "faint")
+        link = Button(look, tr("See progress"), "link")
+        link.clicked.connect(self.see_progress)
+        head = row(text(look, tr("Reward"), "heading"), (self._span, 1), link)
+        self._rest = held(column(self._empty, None))
+        self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
+
+    def show_state(self, state: State) -> None:
+        count = len(state.rounds)
+        self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
+        self._line.show_rounds(state.rounds, series.peers_reward(state))
+        self._line.setVisible(count > 1)
+        self._rest.setVisible(count < 2)
+
+
+class Swarm(QFrame):
+    """Where I am: the swarm, who is here, what is trained on."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._name, self._chip = Line(look, role="heading"), Chip(look)
+        self._facts = [Line(look, role="label", right=True) for _ in range(3)]
+        titles = (tr("Members now"), tr("Model"), tr("Specialties"))
+        lines = [
+            held(row(text(look, title, "small", "soft"), 8, (fact, 1))) for title, fact in zip(titles, self._facts, strict=True)
+        ]
+        self._third = lines[2]
+        self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
+        head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
+        crowd = row(self._faces, (self._more, 1))
+        self._shown = 6
+        self._box = column(head, 4, *lines, None, crowd, gap=8, margins=(20, 14, 20, 14))
+        self.setLayout(self._box)
+
+    def set_compact(self, compact: bool) -> None:
+        self._third.setVisible(not compact)
+        self._box.setSpacing(4 if compact else 8)
+        self._shown = 4 if compact else 6
+
+    def show_state(self, state: State) -> None:
+        ready = state.ready
+        self._name.say(ready.swarm if ready else tr("Swarm"))
+        self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
+        word, tone, icon = REACH[state.reach]
+        self._chip.say(tr(word), tone, icon)
+        here = [peer for peer in state.peers.values() if peer.connection != "gone"]
+        members = max(state.peers_now, len(here)) + 1
+        self._facts[0].say(plural(members, "only you", "%n, you included") if ready else "–")
+        self._facts[1].say(one_line(ready.model) if ready else "–")
+        self._facts[2].say(_specialties([info.title for info in ready.specialties]) if ready else "–")
+        here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
+        faces = here[: self._shown]
+        self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
+        others = members - 1 - len(faces)
+        words = plural(others, "and %n more", "and %n more") if others > 0 else one_line(faces[0].name) if len(faces) == 1 else ""
+        self._more.say(words)
+
+
+def _specialties(titles: list[str]) -> str:
+    if len(titles) < 2:
+        return titles[0] if titles else ""
+    if len(titles) == 2:
+        return f"{titles[0]}, {titles[1]}"
+    return tr("%1, from %2").replace("%1", str(len(titles))).replace("%2", f"{titles[0]} {tr('to')} {titles[-1]}")
+
+
+class GoodAnswer(QFrame):
+    """The newest right answer, and whose it was. Kept on show when its card has left the feed."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._when = Line(look, role="small", tone="text_faint", right=True)
+        self._question = Line(look, role="body", tone="text_soft")
+        self._answer = SpanText(look, 1)
+        self._reward, self._who = Chip(look), Chip(look)
+        self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
+        self._box = column(
+            row((text(look, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
+            row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
+        )  # fmt: skip
+        self.setLayout(self._box)
+        self._found: tuple[Card, ShownCompletion] | None = None
+
+    def set_compact(self, compact: bool) -> None:
+        layout = self._well.layout()
+        assert layout is not None
+        layout.setContentsMargins(12, 2 if compact else 7, 12, 2 if compact else 7)
+        self._box.setSpacing(3 if compact else 6)
+        self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 14)
+
+    def show_state(self, state: State, now: float) -> None:
+        found = latest_good(state)
+        self._found = found or self._found
+        for widget in (self._well, self._reward, self._who):
+            widget.setVisible(self._found is not None)
+        if self._found is None:
+            self._question.say(tr("None yet: the first right answer, yours or a peer's, will stand here."))
+            return
+        card, answer = self._found
+        self._when.say(ago(card.at, now))
+        if found is None or not self._is_shown(card):
+            self._show(card, answer)
+
+    def _is_shown(self, card: Card) -> bool:
+        return bool(self._answer.property("key") == card.key)
+
+    def _show(self, card: Card, answer: ShownCompletion) -> None:
+        self._answer.setProperty("key", card.key)
+        self._question.say(one_line(card.question))
+        self._answer.say(answer.text, answer.start, answer.length, match="match" if card.mine else "match_peer")
+        self._reward.say(reward(answer), "good", "check")
+        if card.mine:
+            self._who.say(tr("by your model"), "accent", "on")
+        else:
+            self._who.say(tr("by %1").replace("%1", one_line(card.name)), "peer", "peers")
+
+
+def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
+    """The newest card with a right answer, and the shortest of its right answers."""
+    for card in state.cards:
+        right = [answer for answer in card.completions if answer.judged and answer.reward >= GOOD]
+        if right:
+            return card, min(right, key=lambda answer: len(answer.text))
+    return None
+
+
+class Me(QFrame):
+    """Who I am to the others, and what my model is."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._face = Avatar(look, 44)
+        self._name = Line(look, role="heading")
+        self._line = Line(look, tr("You, as the swarm sees you"), "small", "text_soft")
+        self._note = SpanText(look, 4, role="caption", tone="text_soft")
+        words = column(None, self._name, self._line, None, gap=1)
+        self._box = column(row(self._face, (words, 1), gap=14), self._note, None, gap=8, margins=(20, 14, 20, 12))
+        self.setLayout(self._box)
+
+    def set_compact(self, compact: bool) -> None:
+        self._box.setSpacing(3 if compact else 8)
+        self._box.setContentsMargins(20, 9 if compact else 14, 20, 6 if compact else 12)
+        self._note.set_lines(3 if compact else 4)
+        self._face.set_size(36 if compact else 44)
+
+    def show_state(self, state: State) -> None:
+        ready = state.ready
+        self._face.show_identity(ready.node if ready else "", mine=True)
+        self._face.setVisible(ready is not None)
+        self._name.say(one_line(ready.name) if ready else tr("You"))
+        self._note.say(ready.model_note if ready else "")
+        set_tip(self._note, ready.model_note if ready else "")
+
+
+class Home(Page):
+    """`page_wanted` names another page, `start_wanted` asks for an engine."""
+
+    page_wanted = Signal(str)
+    start_wanted = Signal()
+
+    def __init__(self, look: Look, can_start: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(look)
+        self.hero = Hero(look, can_start)
+        self.hero.commanded.connect(self.commanded)
+        self.hero.start_wanted.connect(self.start_wanted)
+        self._answers = Figure(look, "answer", tr("Answers"))
+        self._learned = Figure(look, "gather", tr("Learned from others"))
+        self._shared = Figure(look, "share", tr("Shared"))
+        self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
+        self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
+        self._rows: list[QBoxLayout] = [
+            row((self._answers, 1), (self._learned, 1), (self._shared, 1)),
+            row((self._trend, 2), (self._swarm, 1)),
+            row((self._good, 2), (self._me, 1)),
+        ]
+        for low in (self._good, self._me):
+            low.setMaximumHeight(LOWEST)  # what room is left belongs to the line
+        self._box = column(self.hero, self._rows[0], (self._rows[1], 3), (self._rows[2], 2))
+        self.area = _scrolled(self._box)
+        self.setLayout(column(self.area))
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        above = 20 if self.compact else self.look.space["page"]
+        for box in (self._box, *self._rows):
+            box.setSpacing(gap)
+        self._box.setContentsMargins(edge, above, edge, above)
+        for part in (self.hero, self._swarm, self._good, self._me):
+            part.set_compact(self.compact)
+
+    def show_state(self, state: State, now: float) -> None:
+        self.hero.show_state(state, now)
+        self._show_figures(state)
+        self._trend.show_state(state)
+        self._swarm.show_state(state)
+        self._good.show_state(state, now)
+        self._me.show_state(state)
+
+    def _show_figures(self, state: State) -> None:
+        totals, before = state.totals, state.ready.completions if state.ready else 0
+        line = tr("%1 of %2 right since it started").replace("%1", figure(totals.right)).replace("%2", figure(totals.completions))
+        self._answers.say(before + totals.completions, "", line if totals.completions else tr("Counted round by round"))
+        groups = plural(totals.learned_external, "group", "groups")
+        self._learned.say(totals.learned_external, groups, _heard(state))
+        self._shared.say(totals.shared, plural(totals.shared, "group", "groups"), _sent(state))
+
+
+def _heard(state: State) -> str:
+    if state.reach == "solo":
+        return tr("This swarm is this computer only")
+    peers = sum(peer.received > 0 for peer in state.peers.values())
+    if not peers:
+        return tr("Nothing has come from peers yet")
+    waiting = plural(state.waiting, "%n more is waiting", "%n more are waiting")
+    return plural(peers, "From %n peer; ", "From %n peers; ") + waiting
+
+
+def _sent(state: State) -> str:
+    if state.reach == "solo":
+        return tr("Nothing leaves this computer")
+    if not state.totals.shared:
+        return tr("Nothing shared yet")
+    taken = sum(peer.taken for peer in state.peers.values())
+    published = tr("%1 published; ").replace("%1", size(state.totals.bytes_shared))
+    return published + plural(taken, "%n taken by peers", "%n taken by peers")
+
+
+def _scrolled(box: QBoxLayout) -> QScrollArea:
+    inner = QWidget()
+    inner.setObjectName("scrolled")
+    inner.setLayout(box)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(inner)
+    return area

@@ -1,0 +1,165 @@
+"""Live: the loop as it happens. A stepper for the round, then one card per question with its answers side by side."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, menu_button, page_head, text
+from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
+from waggle.gui.stepper import Stepper
+from waggle.gui.words import figure, one_line, plural, tr
+from waggle.protocol.sentence import DOING, sentence
+from waggle.protocol.state import Card, State
+
+MOST = 12  # cards on screen
+WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
+
+
+class Feed(QScrollArea):
+    """At most a dozen cards, newest on top; the same widgets are filled again and again."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+        self._cards: list[QuestionCard] = []
+        self._edge = look.space["page"]
+        self._empty = text(look, "", "body", "soft", wrap=True)
+        self._empty_card = card(self._empty)
+        inner = QWidget()
+        inner.setObjectName("scrolled")
+        self._box = column(self._empty_card, None, gap=look.space["base"])
+        inner.setLayout(self._box)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("Questions and answers"))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(inner)
+        self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
+
+    def set_margins(self, edge: int, gap: int) -> None:
+        self._edge = edge
+        self._box.setSpacing(gap)
+        self._keep_edges()
+
+    def _keep_edges(self) -> None:
+        """Cards end where the stepper above them ends, with a scroll bar beside them or without."""
+        bar = self.verticalScrollBar()
+        beside = bar.sizeHint().width() if bar.maximum() > 0 else 0
+        self._box.setContentsMargins(self._edge, 0, self._edge - beside, self._look.space["page"])
+
+    def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
+        while len(self._cards) < len(cards):
+            made = QuestionCard(self._look)
+            made.set_columns(self._columns())
+            self._cards.append(made)
+            self._box.insertWidget(len(self._cards), made)
+        for i, made in enumerate(self._cards):
+            if i < len(cards):
+                made.show_card(cards[i], state, now)
+            made.setVisible(i < len(cards))
+        self._empty.setText(empty)
+        self._empty_card.setVisible(not cards)
+
+    def _columns(self) -> int:
+        return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for made in self._cards:
+            made.set_columns(self._columns())
+
+
+class Live(Page):
+    """For watching: no filled button here."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state, self._now = State(), 0.0
+        self._held: tuple[Card, ...] | None = None  # the cards while the feed is frozen
+        self._specialty = ""
+        self._titles: tuple[str, ...] = ()
+        self._line = Line(look, role="small", tone="text_soft")
+        self._whose = Segments(look, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self._whose.chosen.connect(lambda _index: self._redraw())
+        self._menu_button = menu_button(look, tr("All specialties"))
+        self._freeze = Button(look, tr("Freeze"), icon="freeze")
+        self._freeze.setCheckable(True)
+        self._freeze.toggled.connect(self._freeze_changed)
+        self._stepper, self._feed = Stepper(look), Feed(look)
+        self._head = column(
+            page_head(look, tr("Live"), self._line, self._whose, self._menu_button, self._freeze),
+            card(self._stepper, pad=18),
+        )
+        self._box = column(self._head, (self._feed, 1), gap=0)
+        self.setLayout(self._box)
+        self._offer(())
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
+        self._head.setSpacing(gap)
+        self._feed.set_margins(edge, gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        self._state, self._now = state, now
+        known = [info.title for info in state.ready.specialties] if state.ready else []
+        self._offer(tuple(dict.fromkeys([*known, *(card.specialty for card in state.cards)]))[:24])
+        self._redraw()
+
+    def _redraw(self) -> None:
+        state = self._state
+        self._line.say(self._headline())
+        self._stepper.show_state(state)
+        chosen = [made for made in (self._held or state.cards) if WHOSE[self._whose.index](made)]
+        if self._specialty:
+            chosen = [made for made in chosen if made.specialty == self._specialty]
+        self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
+
+    def _headline(self) -> str:
+        state = self._state
+        if self._held is not None:
+            held = {made.key for made in self._held}
+            newer = sum(made.key not in held for made in state.cards)
+            return tr("Feed held. ") + plural(newer, "%n newer question is waiting", "%n newer questions are waiting")
+        if state.phase == "contributing" and state.stage is not None:
+            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", DOING[state.stage])
+            return words
+        return sentence(state).says
+
+    def _empty_words(self) -> str:
+        if self._state.cards and (self._specialty or self._whose.index):
+            return tr("Nothing here for this choice yet.")
+        if self._state.phase == "problem":
+            return tr("Questions and answers appear here when the engine runs again.")
+        return tr("Questions and answers appear here as soon as the first round begins.")
+
+    def _freeze_changed(self, frozen: bool) -> None:
+        self._held = self._state.cards if frozen else None
+        self._freeze.say(tr("Frozen") if frozen else tr("Freeze"), "freeze")
+        self._redraw()
+
+    def _offer(self, titles: tuple[str, ...]) -> None:
+        """Fill the menu; only when the specialties changed."""
+        if titles == self._titles and self._menu_button.menu() is not None:
+            return
+        self._titles = titles
+        menu = QMenu(self._menu_button)
+        group = QActionGroup(menu)
+        for title in ("", *titles):
+            action = menu.addAction(one_line(title).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action.setCheckable(True)
+            action.setChecked(title == self._specialty)
+            action.setActionGroup(group)
+        self._menu_button.setMenu(menu)
+
+    def _chooser(self, title: str) -> Callable[[], None]:
+        def choose() -> None:
+            self._specialty = title
+            self._menu_button.say(one_line(title).replace("&", "&&") or tr("All specialties"), "down")
+            self._redraw()
+
+        return choose

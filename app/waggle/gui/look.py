@@ -1,0 +1,161 @@
+"""Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
+
+import tomllib
+from functools import cache
+from string import Template
+from typing import Literal
+
+import msgspec
+from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+from waggle import paths
+
+Mode = Literal["light", "dark", "high_contrast"]
+Theme = Literal["light", "dark", "high_contrast", "system"]
+
+PALETTE = {
+    "Window": "window", "WindowText": "text", "Base": "surface", "AlternateBase": "sunken", "Text": "text",
+    "Button": "surface", "ButtonText": "text", "BrightText": "bad", "Highlight": "accent_soft",
+    "HighlightedText": "text", "ToolTipBase": "text", "ToolTipText": "surface", "PlaceholderText": "text_faint",
+    "Link": "accent_text", "LinkVisited": "accent_text", "Light": "surface", "Mid": "border", "Dark": "control",
+}  # fmt: skip
+
+
+class TypeRole(msgspec.Struct, frozen=True):
+    """`size` in logical pixels, `tracking` in percent of it."""
+
+    family: str
+    size: int
+    weight: int
+    tracking: float
+    tabular: bool
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The design tokens as the file says them."""
+
+    colour: dict[Mode, dict[str, str]]
+    family: dict[str, list[str]]
+    type: dict[str, TypeRole]
+    space: dict[str, int]
+    radius: dict[str, int]
+    size: dict[str, int]
+    duration: dict[str, int]
+
+
+@cache
+def tokens() -> Tokens:
+    """Read once; raises msgspec.ValidationError when the file does not say what the window needs."""
+    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), Tokens)
+
+
+@cache
+def load_fonts() -> tuple[str, ...]:
+    """Give Qt the fonts that ship with Waggle; returns the families that it found in them."""
+    families: list[str] = []
+    for path in sorted((paths.resources() / "look" / "fonts").glob("*.[ot]tf")):
+        families += QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(path)))
+    return tuple(families)
+
+
+@cache
+def _drawing(name: str) -> str:
+    return (paths.resources() / "look" / "icons" / f"{name}.svg").read_text()
+
+
+@cache
+def _renderer(name: str, colour: str) -> QSvgRenderer:
+    return QSvgRenderer(QByteArray(_drawing(name).replace("currentColor", colour).encode()))
+
+
+def _system_mode() -> Mode:
+    return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
+
+
+class Look(QObject):
+    """The theme in use. Widgets ask it for roles; nothing else knows a colour or a size."""
+
+    changed = Signal()
+
+    def __init__(self, theme: Theme = "system", parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.theme: Theme = theme
+        self.mode: Mode = _system_mode() if theme == "system" else theme
+        self.size = tokens().size
+        self.space = tokens().space
+        self._fonts: dict[str, QFont] = {}
+        load_fonts()
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._system_changed)
+
+    def use(self, theme: Theme) -> None:
+        """Switch the whole window to a theme, at once."""
+        self.theme = theme
+        self.mode = _system_mode() if theme == "system" else theme
+        self.dress()
+        self.changed.emit()
+
+    def dress(self) -> None:
+        """Give the application this theme's palette, font and style sheet."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.setPalette(self.palette())
+        app.setFont(self.font("body"))
+        app.setStyleSheet(self.style_sheet())
+
+    def colour(self, role: str) -> QColor:
+        value = tokens().colour[self.mode][role]
+        if len(value) == 9:  # the file says #RRGGBBAA, Qt reads #AARRGGBB
+            value = "#" + value[7:] + value[1:7]
+        return QColor(value)
+
+    def font(self, role: str) -> QFont:
+        if role not in self._fonts:
+            self._fonts[role] = _font(tokens().type[role])
+        return self._fonts[role]
+
+    def draw_icon(self, painter: QPainter, name: str, role: str, place: QRectF) -> None:
+        """Sharp at every scale: painted as lines, never as a picture."""
+        _renderer(name, self.colour(role).name()).render(painter, place)
+
+    def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
+        """`gap` is blank room after the drawing: Qt fixes the distance between icon and word at 4 px."""
+        made = QIcon()
+        for scale in (1, 2, 3):
+            canvas = QPixmap((size + gap) * scale, size * scale)
+            canvas.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(canvas)
+            self.draw_icon(painter, name, role, QRectF(0, 0, size * scale, size * scale))
+            painter.end()
+            canvas.setDevicePixelRatio(scale)
+            made.addPixmap(canvas)
+            made.addPixmap(canvas, QIcon.Mode.Disabled)
+        return made
+
+    def palette(self) -> QPalette:
+        palette = QPalette()
+        for role, token in PALETTE.items():
+            palette.setColor(getattr(QPalette.ColorRole, role), self.colour(token))
+        return palette
+
+    def style_sheet(self) -> str:
+        values = {role: self.colour(role).name() for role in tokens().colour[self.mode]}
+        values |= {f"radius_{name}": str(value) for name, value in tokens().radius.items()}
+        return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
+
+    def _system_changed(self) -> None:
+        if self.theme == "system":
+            self.use("system")
+
+
+def _font(entry: TypeRole) -> QFont:
+    font = QFont(tokens().family[entry.family])
+    font.setPixelSize(entry.size)
+    font.setWeight(QFont.Weight(entry.weight))
+    font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, 100 + entry.tracking)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    if entry.tabular and entry.family != "mono":
+        font.setFeature(QFont.Tag("tnum"), 1)
+    return font

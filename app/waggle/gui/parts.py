@@ -1,0 +1,271 @@
+"""The small parts every page is made of: rows, cards, text, buttons, segments."""
+
+import html
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPainter, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Painted
+from waggle.protocol.state import State
+
+Piece = QWidget | QLayout | int | None  # an int is a fixed space, None a stretch
+Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
+Edges = tuple[int, int, int, int]
+NONE: Edges = (0, 0, 0, 0)
+WIDEST = 1200
+
+
+class Page(QWidget):
+    """One page of the window: shows a State when it is visible, and knows a wide and a compact form."""
+
+    commanded = Signal(object)  # a command for the engine
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.look = look
+        self.compact = False
+        self._arranged: tuple[int, int, bool] | None = None
+
+    def show_state(self, state: State, now: float) -> None:
+        """Redraw what changed; `now` is the moment that "ago" is counted from."""
+        raise NotImplementedError
+
+    def arrange(self, edge: int, gap: int) -> None:
+        """Take the form that `compact` names, with so much room at the sides and between cards."""
+        raise NotImplementedError
+
+    def set_compact(self, compact: bool) -> None:
+        """The window became narrower than the tokens' `compact_below`, or wider."""
+        self.compact = compact
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Content is never wider than WIDEST: what is more goes to the sides."""
+        gap = 12 if self.compact else self.look.space["base"]
+        edge = max(20 if self.compact else self.look.space["page"], (self.width() - WIDEST) // 2)
+        if self._arranged != (edge, gap, self.compact):
+            self._arranged = (edge, gap, self.compact)
+            self.arrange(edge, gap)
+
+
+def row(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QHBoxLayout:
+    box = QHBoxLayout()
+    _fill(box, parts, gap, margins)
+    return box
+
+
+def column(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QVBoxLayout:
+    box = QVBoxLayout()
+    _fill(box, parts, gap, margins)
+    return box
+
+
+def _fill(box: QBoxLayout, parts: Sequence[Part], gap: int, margins: Edges) -> None:
+    box.setSpacing(gap)
+    box.setContentsMargins(*margins)
+    for part in parts:
+        match part:
+            case None:
+                box.addStretch(1)
+            case int():
+                box.addSpacing(part)
+            case (piece, stretch):
+                _add(box, piece, stretch)
+            case _:
+                _add(box, part, 0)
+
+
+def _add(box: QBoxLayout, piece: QWidget | QLayout, stretch: int) -> None:
+    if isinstance(piece, QWidget):
+        box.addWidget(piece, stretch)
+    else:
+        box.addLayout(piece, stretch)
+
+
+def frame(kind: str, layout: QLayout) -> QFrame:
+    box = QFrame()
+    box.setProperty("kind", kind)
+    box.setLayout(layout)
+    return box
+
+
+def card(*parts: Part, gap: int = 8, pad: int = 20) -> QFrame:
+    return frame("card", column(*parts, gap=gap, margins=(pad, pad - 4, pad, pad - 4)))
+
+
+def rule() -> QFrame:
+    line = frame("line", column())
+    line.setFixedHeight(1)
+    return line
+
+
+def held(layout: QLayout) -> QWidget:
+    """A layout as one widget, to be hidden and shown as a whole."""
+    box = QWidget()
+    box.setLayout(layout)
+    return box
+
+
+def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
+    label = QLabel(words)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setFont(look.font(role))
+    label.setProperty("tone", tone)
+    label.setWordWrap(wrap)
+    return label
+
+
+def restyle(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style sheet looks at."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def tip(words: str) -> str:
+    """Words for a tooltip, where Qt would take anything like markup for markup."""
+    return f"<span>{html.escape(words)}</span>" if "<" in words else words
+
+
+def set_tip(widget: QWidget, words: str) -> None:
+    widget.setToolTip(tip(words))
+
+
+class Line(Painted):
+    """One line of plain text, closed with an ellipsis where it does not fit; the whole is in its tooltip then."""
+
+    def __init__(self, look: Look, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:
+        super().__init__(look)
+        self._words, self._role, self._tone, self._right = "", role, tone, right
+        self._metrics = QFontMetricsF(look.font(role))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.say(words)
+
+    def say(self, words: str, tone: str | None = None) -> None:
+        if (words, tone or self._tone) == (self._words, self._tone):
+            return
+        self._words, self._tone = words, tone or self._tone
+        self.setAccessibleName(words)
+        set_tip(self, "")
+        self.updateGeometry()
+        self.update()
+
+    def words(self) -> str:
+        return self._words
+
+    def set_role(self, role: str) -> None:
+        self._role, self._metrics = role, QFontMetricsF(self.look.font(role))
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        return QSize(int(self._metrics.horizontalAdvance(self._words)) + 2, int(self._metrics.height()) + 2)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(40, self.sizeHint().width()), self.sizeHint().height())
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        cut = self._metrics.elidedText(self._words, Qt.TextElideMode.ElideRight, place.width())
+        if cut != self._words and not self.toolTip():
+            set_tip(self, self._words)
+        painter.setFont(self.look.font(self._role))
+        painter.setPen(self.look.colour(self._tone))
+        side = Qt.AlignmentFlag.AlignRight if self._right else Qt.AlignmentFlag.AlignLeft
+        painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
+
+
+class Button(QPushButton):
+    """A verb. `kind` is primary, plain, link or segment; a split button is two, joined left and right."""
+
+    def __init__(
+        self, look: Look, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
+    ) -> None:
+        super().__init__(words)
+        self._look, self._kind, self._icon = look, kind, icon
+        self.setProperty("kind", kind)
+        self.setProperty("join", join)
+        self.setFont(look.font("strong" if kind == "primary" else "label"))
+        height = 40 if kind == "primary" else look.size["control_small"] if small else look.size["control"]
+        self.setFixedHeight({"link": 24, "segment": 26}.get(kind, height))
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(words)
+        look.changed.connect(self._tint)
+        self._tint()
+
+    def say(self, words: str, icon: str = "") -> None:
+        if (words, icon) != (self.text(), self._icon):
+            self._icon = icon
+            self.setText(words)
+            self.setAccessibleName(words)
+            self._tint()
+
+    def become(self, kind: str, words: str, icon: str) -> None:
+        """The same button in another role: its style sheet property is set by whoever asks."""
+        if kind != self._kind:
+            self._kind, self._icon = kind, ""
+            self.setFont(self._look.font("strong" if kind == "primary" else "label"))
+            self.setFixedHeight(40 if kind == "primary" else self._look.size["control"])
+        self.say(words, icon)
+
+    def named(self, name: str) -> "Button":
+        """A name and a tooltip for a button without a word."""
+        self.setAccessibleName(name)
+        set_tip(self, name)
+        return self
+
+    def _tint(self) -> None:
+        if not self._icon:
+            return
+        role = "on_accent" if self._kind == "primary" else "text_soft"
+        gap = 4 if self.text() and self.layoutDirection() == Qt.LayoutDirection.LeftToRight else 0
+        self.setIcon(self._look.icon(self._icon, role, 18, gap))
+        self.setIconSize(QSize(18 + gap, 18))
+
+
+def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
+    """A button that opens a menu: the sign stands after the word."""
+    made = Button(look, words, icon="down", small=small)
+    made.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    made._tint()
+    return made
+
+
+class Segments(QFrame):
+    """Two to four fixed choices; the chosen one is raised."""
+
+    chosen = Signal(int)
+
+    def __init__(self, look: Look, words: Sequence[str], name: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "segments")
+        self.setAccessibleName(name)
+        self.index = 0
+        self._parts = [Button(look, word, "segment") for word in words]
+        for i, part in enumerate(self._parts):
+            part.setCheckable(True)
+            part.setAutoExclusive(True)
+            part.setAccessibleName(f"{name}: {words[i]}")
+            part.clicked.connect(self._chooser(i))
+        self._parts[0].setChecked(True)
+        self.setLayout(row(*self._parts, gap=2, margins=(3, 3, 3, 3)))
+        self.setFixedHeight(34)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def choose(self, index: int) -> None:
+        self._parts[index].setChecked(True)
+        self.index = index
+        self.chosen.emit(index)
+
+    def _chooser(self, index: int) -> Callable[[], None]:
+        return lambda: self.choose(index)
+
+
+def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QHBoxLayout:
+    return row((column(text(look, title, "title"), line, gap=2), 1), *actions, gap=8)

@@ -1,0 +1,169 @@
+"""Peers: a picture of the swarm and how well I can be reached, then who is here, in words."""
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QGuiApplication, QPainter
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Painted, Sign
+from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, text
+from waggle.gui.peer_table import PeerTable, PeerView
+from waggle.gui.swarm_picture import SwarmPicture
+from waggle.gui.words import one_line, plural, tr
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import State
+
+KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
+HEADS = {
+    "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("No one else is here", "you", "text_soft"),
+    "connected": ("Connected to the swarm", "check", "good"), "solo": ("This computer only", "you", "text_soft"),
+}  # fmt: skip
+
+
+def headline(state: State) -> str:
+    """Who trains with me, and who took something of mine."""
+    here = [peer for peer in state.peers.values() if peer.connection != "gone"]
+    training = sum(bool(peer.model or peer.round) for peer in here)  # a seed trains nothing and announces nothing
+    if not here:
+        return tr("Computers that train with you will stand here")
+    if not training:
+        return plural(len(here), "%n computer is connected", "%n computers are connected")
+    words = plural(training, "%n computer is training with you", "%n computers are training with you")
+    if len(here) > training:
+        words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
+    took = sum(peer.taken > 0 for peer in here)
+    return words + (plural(took, "; %n of them took groups of yours", "; %n of them took groups of yours") if took else "")
+
+
+def reach_words(state: State) -> str:
+    """How others find this computer, in one sentence."""
+    match state.reach:
+        case "connecting":
+            tried = (
+                plural(state.seeds_tried, "%n address tried so far.", "%n addresses tried so far.") if state.seeds_tried else ""
+            )
+            return f"{tr('Your model trains meanwhile.')} {tried}".strip()
+        case "alone":
+            return tr("You are training on your own; peers join automatically.")
+        case "solo":
+            return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
+        case "connected":
+            if state.address:
+                return tr("Others can reach this computer.")
+            return tr("You reach others; no address is known at which they could reach this computer.")
+
+
+class Reach(QWidget):
+    """How well I can be reached, and by which ways the others are."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._sign, self._head = Sign(look, "live", "text_soft", 18), Line(look, role="heading")
+        self._words = text(look, "", "small", "soft", wrap=True)
+        self._lines = {kind: Line(look, role="small") for kind, _tone in KINDS}
+        self._rows = {kind: held(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rejected = Line(look, role="caption", tone="text_faint")
+        self._copy = Button(look, tr("Copy address"), icon="copy", small=True)
+        self._copy.clicked.connect(self._copy_address)
+        self._address = ""
+        head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
+        self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
+        self.setFixedWidth(272)
+
+    def show_state(self, state: State) -> None:
+        words, icon, ink = HEADS[state.reach]
+        self._head.say(tr(words))
+        self._sign.show_sign(icon, ink)
+        self._words.setText(reach_words(state))
+        for kind, line in self._lines.items():
+            count = sum(peer.connection == kind for peer in state.peers.values())
+            line.say(_way(kind, count))
+            self._rows[kind].setVisible(count > 0)
+        refused = state.totals.rejected
+        self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
+        self._rejected.setVisible(refused > 0)
+        if state.address != self._address:
+            self._address = state.address
+            self._copy.say(tr("Copy address"), "copy")
+            self._copy.setToolTip(one_line(state.address))
+        self._copy.setVisible(bool(state.address))
+
+    def _copy_address(self) -> None:
+        QGuiApplication.clipboard().setText(self._address)
+        self._copy.say(tr("Copied"), "check")
+
+
+def _way(kind: str, count: int) -> str:
+    match kind:
+        case "direct":
+            return plural(count, "%n direct", "%n direct")
+        case "lan":
+            return plural(count, "%n on your network", "%n on your network")
+        case "relay":
+            return plural(count, "%n through a relay", "%n through a relay")
+        case _:
+            return plural(count, "%n gone", "%n gone")
+
+
+class Key(Painted):
+    """A dot of the picture's legend."""
+
+    def __init__(self, look: Look, role: str) -> None:
+        super().__init__(look, QSize(12, 12))
+        self._role = role
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.look.colour(self._role))
+        painter.drawEllipse(place.center(), 4, 4)
+
+
+def _legend(look: Look) -> QBoxLayout:
+    out = row(Key(look, "accent_line"), text(look, tr("took groups of yours"), "caption", "soft"), gap=4)
+    back = row(Key(look, "peer"), text(look, tr("sent groups to you"), "caption", "soft"), gap=4)
+    return row(out, back, text(look, tr("nearer is faster, dashed is a relay"), "caption", "faint"), None, gap=16)
+
+
+class Peers(Page):
+    """Picture, reach, table; while nobody is here, one sentence instead of the table."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._line = Line(look, role="small", tone="text_soft")
+        self._picture, self._reach = SwarmPicture(look), Reach(look)
+        self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._legend = held(_legend(look))
+        self._band = card((row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32), 1), gap=0)
+        self._model = PeerTable(look, self)
+        self._view = PeerView(look, self._model)
+        self._table = frame("card", column((self._view, 1), margins=(8, 4, 8, 8)))
+        self._empty = text(look, "", "body", "soft", wrap=True)
+        self._below = QStackedWidget()
+        self._below.addWidget(self._table)
+        self._below.addWidget(held(column(card(self._empty), None)))
+        self._box = column(page_head(look, tr("Peers"), self._line), self._band, (self._below, 1))
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        self._box.setSpacing(gap)
+        self._band.setFixedHeight(226 if self.compact else 250)
+        self._view.set_compact(self.compact)
+
+    def show_state(self, state: State, now: float) -> None:
+        peers: list[PeerInfo] = list(state.peers.values())
+        self._line.say(headline(state))
+        self._picture.show_peers(state.ready.node if state.ready else "", peers)
+        self._reach.show_state(state)
+        self._model.show_peers(peers, now)
+        self._below.setCurrentIndex(0 if peers else 1)
+        self._legend.setVisible(bool(peers))
+        self._empty.setText(_empty(state))
+
+
+def _empty(state: State) -> str:
+    if state.reach == "solo":
+        return tr("There are no peers in a swarm of one computer.")
+    hint = tr(" Give someone your address, and they can join through this computer.") if state.address else ""
+    return tr("No peer has been met yet; they appear here by themselves.") + hint

@@ -1,0 +1,197 @@
+"""Progress: the honest score first, then reward beneath it on the same axis; the same as a table, and saved to a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
+
+from waggle.gui import series
+from waggle.gui.hero import command_id
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, page_head, row, text
+from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
+from waggle.gui.words import figure, plural, tr
+from waggle.protocol.commands import QueryHistory
+from waggle.protocol.events import Ready
+from waggle.protocol.state import State
+
+if TYPE_CHECKING:
+    from waggle.gui.charts import HeldOutChart, RewardChart
+
+ASK_AGAIN = 100  # rounds
+
+
+def verdict(state: State) -> str:
+    """The page in one line: where the model stands and where it began."""
+    rounds, scores = series.rounds(state), state.held_out
+    if not rounds:
+        return tr("The first round is not finished yet")
+    after = tr("After %1 your model ").replace("%1", plural(rounds[-1].round + 1, "%n round", "%n rounds"))
+    if not scores or not scores[-1].total:
+        return after + tr("earns a reward of %1; its first score on new questions is still to come").replace(
+            "%1", f"{series.trend([r.reward for r in rounds], series.smoothing(len(rounds)))[-1]:.2f}"
+        )
+    now = f"{100 * scores[-1].right / scores[-1].total:.0f}"
+    words = after + tr("gets %1 of 100 new questions right").replace("%1", now)
+    if len(scores) > 1 and scores[0].total:
+        words += tr("; it began at %1").replace("%1", f"{100 * scores[0].right / scores[0].total:.0f}")
+    return words
+
+
+class Progress(Page):
+    """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state = State()
+        self._shown: object = None
+        self._asked: tuple[Ready, int] | None = None  # of whom and at which round history was asked
+        self._held: HeldOutChart | None = None
+        self._reward: RewardChart | None = None
+        self._line = Line(look, role="small", tone="text_soft")
+        self._axis = Segments(look, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._axis.chosen.connect(lambda _index: self._draw())
+        self._as_table = Button(look, tr("Show as table"), icon="table")
+        self._as_table.setCheckable(True)
+        self._as_table.toggled.connect(self._table_wanted)
+        self._save = Button(look, tr("Save"), icon="save")
+        self._save.clicked.connect(self._save_wanted)
+        self._make_cards(look)
+        self._table = RoundTable(look)
+        table = frame("card", column((round_table_view(look, self._table), 1), margins=(8, 4, 8, 8)))
+        self._pages = QStackedWidget()
+        self._charts = QWidget()
+        self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
+        self._charts.setLayout(self._chart_box)
+        for part in (self._charts, table, self._empty_page(look)):
+            self._pages.addWidget(part)
+        head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._save)
+        self._box = column(head, (self._pages, 1))
+        self.setLayout(self._box)
+        look.changed.connect(self._draw)
+        self.set_compact(False)
+
+    def _make_cards(self, look: Look) -> None:
+        self._about_held = Line(look, role="small", tone="text_soft")
+        self._figure = text(look, "", "figure")
+        self._about_reward = Line(look, role="small", tone="text_soft")
+        held = row((column(text(look, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
+        reward = column(text(look, tr("Reward"), "heading"), self._about_reward, gap=2)
+        self._held_room, self._reward_room = column(), column()
+        self._waiting = text(
+            look, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
+        )
+        self._held_card = card(held, (self._held_room, 1), self._waiting, gap=8)
+        self._reward_card = card(reward, (self._reward_room, 1), gap=8)
+
+    def _empty_page(self, look: Look) -> QFrame:
+        self._empty = text(look, tr("The charts begin when your model has finished its first round."), "body", "soft", wrap=True)
+        return frame("plain", column(card(self._empty), None))
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        self._name_table()
+        self._box.setSpacing(gap)
+        self._chart_box.setSpacing(gap)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._held is None:
+            from waggle.gui.charts import HeldOutChart, RewardChart  # pyqtgraph: only now
+
+            self._held, self._reward = HeldOutChart(self.look), RewardChart(self.look)
+            self._held_room.addWidget(self._held)
+            self._reward_room.addWidget(self._reward)
+        self._draw()
+
+    def show_state(self, state: State, now: float) -> None:
+        self._state = state
+        self._ask_history()
+        if self._shown != self._drawn_from():
+            self._draw()
+
+    def _drawn_from(self) -> object:
+        """What the charts depend on: redrawn once a round, not ten times a second."""
+        state = self._state
+        last = state.rounds[-1].round if state.rounds else None
+        return last, len(state.rounds), len(state.held_out), id(state.history), state.phase == "problem"
+
+    def _ask_history(self) -> None:
+        ready, last = self._state.ready, self._asked
+        if ready is None:
+            return
+        if last is None or last[0] is not ready or self._state.round - last[1] >= ASK_AGAIN:
+            self._asked = (ready, self._state.round)
+            self.commanded.emit(QueryHistory(id=command_id()))
+
+    def _draw(self) -> None:
+        state = self._state
+        self._shown = self._drawn_from()
+        self._line.say(verdict(state))
+        nothing = not series.rounds(state) and not state.held_out
+        self._pages.setCurrentIndex(2 if nothing else 1 if self._as_table.isChecked() else 0)
+        self._save.setEnabled(not nothing)
+        self._as_table.setEnabled(not nothing)
+        if self._as_table.isChecked():
+            self._table.show_rows(rows(state))
+        elif self._held is not None and self._reward is not None and not nothing:
+            self._draw_charts(self._held, self._reward)
+
+    def _draw_charts(self, held: "HeldOutChart", reward: "RewardChart") -> None:
+        from waggle.gui import charts
+
+        state, axis = self._state, series.AXES[self._axis.index]
+        ends, bands = charts.ends(state, axis), charts.bands(state, axis)
+        held.show_state(state, axis, ends, bands)
+        reward.show_state(state, axis, ends, bands)
+        scores = state.held_out
+        self._waiting.setVisible(not scores)
+        self._figure.setText(f"{100 * scores[-1].right / scores[-1].total:.1f}%" if scores and scores[-1].total else "")
+        about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
+        self._about_held.say(
+            about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
+        )
+        width = series.smoothing(len(series.rounds(state)))
+        about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
+        about = about.replace("%1", str(width))
+        heard = series.peers_reward(state) is not None
+        self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if heard else ""))
+
+    def _table_wanted(self, wanted: bool) -> None:
+        self._name_table()
+        self._axis.setEnabled(not wanted)
+        self._draw()
+
+    def _name_table(self) -> None:
+        charts = self._as_table.isChecked()
+        words = (
+            (tr("Charts") if charts else tr("Table")) if self.compact else tr("Show as charts") if charts else tr("Show as table")
+        )
+        self._as_table.say(words, "progress" if charts else "table")
+
+    def _save_wanted(self) -> None:
+        """Non-modal and without a nested loop; what is chosen is saved when it is chosen."""
+        dialog = QFileDialog(self, tr("Save progress"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
+        dialog.selectFile("waggle-progress.csv")
+        dialog.fileSelected.connect(lambda path: self.save(Path(path), dialog.selectedNameFilter()))
+        dialog.open()
+
+    def save(self, path: Path, kind: str = "") -> None:
+        """A picture for .png, a table for anything else; says what went wrong in the page's own line."""
+        if not path.suffix:
+            path = path.with_suffix(".png" if "png" in kind else ".csv")
+        try:
+            if path.suffix.lower() == ".png":
+                if not self._pages.grab().save(str(path)):
+                    raise OSError(tr("the picture could not be written"))
+            else:
+                save_csv(self._state, path)
+        except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
+            self._line.say(tr("Not saved: %1").replace("%1", str(error)))
+            return
+        self._line.say(tr("Saved to %1").replace("%1", str(path)))

@@ -1,0 +1,110 @@
+"""Progress as a table: one row a round, newest first; the same rows are what is saved as CSV."""
+
+import csv
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+
+from waggle.gui import series
+from waggle.gui.look import Look
+from waggle.gui.words import tr
+from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.state import State
+
+COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
+WHEN = 196  # pixels for a day and a time
+Index = QModelIndex | QPersistentModelIndex
+
+
+def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+    """One row, in the order of COLUMNS."""
+    return (
+        str(summary.round),
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.at)),
+        f"{score.right} / {score.total}" if score else "",
+        f"{summary.reward:.4f}",
+        f"{summary.solved:.4f}",
+        f"{summary.seconds:.1f}",
+        str(summary.completions),
+        str(summary.local),
+        str(summary.external),
+        f"{round(summary.metrics.loss, 4) + 0.0:.4f}",  # never "-0.0000"
+    )
+
+
+def rows(state: State) -> list[tuple[str, ...]]:
+    """All rounds, newest first. A score belongs to the last round that was played when it was measured."""
+    scores = {score.round: score for score in state.held_out}
+    played = series.rounds(state)
+    return [cells(summary, scores.get(summary.round) or scores.get(summary.round + 1)) for summary in reversed(played)]
+
+
+def save_csv(state: State, path: Path) -> None:
+    """Oldest first, as spreadsheets expect; raises OSError."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(reversed(rows(state)))
+
+
+class RoundTable(QAbstractTableModel):
+    """The rows, replaced as a whole once a round."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+        self._rows: Sequence[tuple[str, ...]] = ()
+
+    def show_rows(self, made: Sequence[tuple[str, ...]]) -> None:
+        if list(made) != list(self._rows):
+            self.beginResetModel()
+            self._rows = made
+            self.endResetModel()
+
+    def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return len(self._rows)
+
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return len(COLUMNS)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._rows[index.row()][index.column()]
+        if role == Qt.ItemDataRole.FontRole:
+            return self._look.font("small")
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return tr(COLUMNS[section])
+        if role == Qt.ItemDataRole.FontRole:
+            return self._look.font("caption")
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        return None
+
+
+def round_table_view(look: Look, model: RoundTable) -> QTableView:
+    view = QTableView()
+    view.setModel(model)
+    view.setAccessibleName(tr("All rounds as a table"))
+    view.setShowGrid(False)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.verticalHeader().hide()
+    view.verticalHeader().setDefaultSectionSize(32)
+    head = view.horizontalHeader()
+    head.setFont(look.font("caption"))
+    head.setFixedHeight(34)
+    head.setHighlightSections(False)
+    head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    head.setSectionResizeMode(1, QHeaderView.ResizeMode.Fixed)
+    view.setColumnWidth(1, WHEN)
+    view.setWordWrap(False)
+    return view

@@ -1,0 +1,129 @@
+"""Every page in every theme and size, and every state, as pictures: `python -m waggle.gui.screenshots RECORDING FOLDER`.
+
+Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, and those that a window feeds in by itself.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from waggle.gui.app import application
+from waggle.gui.current import Current
+from waggle.gui.frame import PAGES
+from waggle.gui.look import Look, Theme
+from waggle.gui.window import Window
+from waggle.protocol import events, wire
+from waggle.protocol.state import AnyEvent
+
+SIZES = ((1280, 800), (1024, 640))
+THEMES: tuple[Theme, ...] = ("light", "dark", "high_contrast")
+Story = Sequence[AnyEvent]
+
+
+def _until(told: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
+    places = [i for i, event in enumerate(told) if isinstance(event, kind)]
+    return told[: places[min(count, len(places)) - 1] + 1] if places else told
+
+
+def _starting(told: Story) -> Story:
+    return _until(told, events.Preparing, count=3)
+
+
+def _begun(told: Story) -> Story:
+    return _until(told, events.PhaseChanged)
+
+
+def _paused(told: Story) -> Story:
+    last = told[-1]
+    drawn = [event.round for event in told if isinstance(event, events.QuestionsDrawn)]
+    return [*told, events.PhaseChanged(phase="paused", round=drawn[-1] if drawn else 0, until=last.at + 3600, at=last.at)]
+
+
+def _gone(told: Story) -> Story:
+    return [*told, events.EngineGone(code=9, restarts=1, at=told[-1].at)]
+
+
+def _failed(told: Story) -> Story:
+    failed = events.EngineFailed(
+        title="The engine ended 4 times in a row (code 9).",
+        advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
+        at=told[-1].at,
+    )
+    return [*told, failed]
+
+
+def _warned(told: Story) -> Story:
+    return [*told, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=told[-1].at)]
+
+
+STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
+    "nothing": (lambda told: [], ("home",)),
+    "starting": (_starting, ("home", "live")),
+    "begun": (_begun, tuple(PAGES)),
+    "paused": (_paused, ("home",)),
+    "gone": (_gone, ("home",)),
+    "failed": (_failed, ("home", "live")),
+    "warned": (_warned, ("home",)),
+}
+
+
+def window_of(look: Look, told: Sequence[AnyEvent]) -> Window:
+    """A window that has been told these events."""
+    current = Current()
+    current.tell_time_by_events()
+    window = Window(look, current, can_start=lambda: current.state.phase == "problem" and current.state.problem is not None)
+    for event in told:
+        current.take(event)
+    window.show_replay()
+    window.show()
+    return window
+
+
+def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
+    """Take them all; yields each file as it is written."""
+    told = [event for event in wire.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)]
+    window = window_of(look, told)
+    for theme in THEMES:
+        look.use(theme)
+        for size in SIZES:
+            window.resize(*size)
+            for page in PAGES:
+                yield _take(window, page, folder / f"{page}-{theme}-{size[0]}x{size[1]}.png")
+    look.use("light")
+    for state, (story, pages) in STATES.items():
+        window.hide()
+        window = window_of(look, story(told))
+        for page in pages:
+            yield _take(window, page, folder / f"state-{state}-{page}.png")
+    window.hide()
+
+
+def _take(window: Window, page: str, path: Path) -> Path:
+    window.show_page(page)
+    for _ in range(4):  # layouts settle in the second pass
+        QApplication.processEvents()
+    scale = window.devicePixelRatio()
+    if scale != 1:
+        path = path.with_stem(f"{path.stem}@{scale:g}x")
+    window.grab().save(str(path))
+    return path
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 2:
+        sys.stderr.write(f"{__doc__}\n")
+        return 2
+    folder = Path(arguments[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    application()
+    look = Look("light")
+    look.dress()
+    for path in pictures(look, Path(arguments[0]), folder):
+        sys.stdout.write(f"{path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

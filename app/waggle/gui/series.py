@@ -1,0 +1,138 @@
+"""What charts and tables draw, worked out from a State: rounds in order, a trend, an interval, an axis. No Qt."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.state import State
+
+Axis = Literal["round", "elapsed", "clock"]
+AXES: tuple[Axis, ...] = ("round", "elapsed", "clock")
+TIME_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800)
+SHORTEST_PAUSE = 120.0  # seconds between two rounds that are called a pause
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """A time in which no round was played."""
+
+    start: float
+    end: float
+
+
+def rounds(state: State) -> list[RoundSummary]:
+    """The long history and the recent rounds as one, oldest first."""
+    known = {summary.round: summary for summary in (*state.history, *state.rounds)}
+    return [known[number] for number in sorted(known)]
+
+
+def trend(values: Sequence[float], width: int) -> list[float]:
+    """A moving mean over `width` values around each; over those there are near both ends."""
+    sums = [0.0]
+    for value in values:
+        sums.append(sums[-1] + value)
+    made = []
+    for i in range(len(values)):
+        low, high = max(0, i - width // 2), min(len(values), i + width // 2 + 1)
+        made.append((sums[high] - sums[low]) / (high - low))
+    return made
+
+
+def smoothing(count: int) -> int:
+    """How many rounds the trend is taken over: a tenth of them, 3 to 41, odd."""
+    return max(3, min(41, count // 10 | 1))
+
+
+def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
+    """How high a reward chart must reach: over the trend, peers' mean, and all but the wildest rounds."""
+    usual = sorted(raw)[int(0.97 * (len(raw) - 1))] if raw else 0.0
+    return max(0.1, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0), usual)
+
+
+def interval(right: int, total: int) -> tuple[float, float]:
+    """The 95% interval of a share (Wilson's: it stays within 0 and 1 and holds for few questions)."""
+    if total <= 0:
+        return 0.0, 1.0
+    z, share = 1.96, right / total
+    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
+    reach = z / (1 + z * z / total) * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
+    """Seconds of work up to each round; rounds that the history left out count like the one after them."""
+    made, total, before = [], 0.0, 0
+    for summary in summaries:
+        total += summary.seconds * max(1, summary.round - before if before else 1)
+        before = summary.round
+        made.append(total)
+    return made
+
+
+def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+    """Where each round stands on the axis."""
+    match axis:
+        case "round":
+            return [float(summary.round) for summary in summaries]
+        case "elapsed":
+            return elapsed(summaries)
+        case "clock":
+            return [summary.at for summary in summaries]
+
+
+def score_places(scores: Sequence[HeldOutScore], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+    """Where each held-out score stands on the axis of these rounds."""
+    match axis:
+        case "round":
+            return [float(score.round) for score in scores]
+        case "clock":
+            return [score.at for score in scores]
+        case "elapsed":
+            numbers, worked = [summary.round for summary in summaries], [0.0, *elapsed(summaries)]
+            return [worked[min(bisect_left(numbers, score.round + 1), len(worked) - 1)] for score in scores]
+
+
+def pauses(summaries: Sequence[RoundSummary]) -> list[Pause]:
+    """Times without work between two rounds that follow each other."""
+    found = []
+    for before, after in pairwise(summaries):
+        start, end = before.at, after.at - after.seconds
+        if after.round == before.round + 1 and end - start > SHORTEST_PAUSE:
+            found.append(Pause(start, end))
+    return found
+
+
+def peers_reward(state: State) -> float | None:
+    """The mean reward of all groups received, as judged here; None while there are none."""
+    heard = [peer for peer in state.peers.values() if peer.received > 0]
+    total = sum(peer.received for peer in heard)
+    return sum(peer.mean_reward * peer.received for peer in heard) / total if total else None
+
+
+def steps(top: float, most: int = 6) -> list[float]:
+    """Round numbers from 0 to at least `top`, at most `most` of them."""
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0):
+        count = math.ceil(top / step - 1e-9)
+        if count < most:
+            return [step * i for i in range(max(1, count) + 1)]
+    return [0.0, 0.5, 1.0]
+
+
+def time_steps(low: float, high: float, most: int = 7) -> list[float]:
+    """Moments between two, a round number of seconds, minutes, hours or days apart, at most `most` of them."""
+    step = next((step for step in TIME_STEPS if (high - low) / step <= most), math.ceil((high - low) / most / 86400) * 86400)
+    first = math.ceil(low / step)
+    return [float(step * i) for i in range(first, math.floor(high / step) + 1)]
+
+
+def whole_steps(low: float, high: float, most: int = 9) -> list[float]:
+    """Round whole numbers between two, at most `most` of them."""
+    span = max(1.0, high - low)
+    power = 10 ** math.floor(math.log10(span / most)) if span > most else 1
+    step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if span / step <= most)
+    first = math.ceil(low / step)
+    return [float(step * i) for i in range(first, math.floor(high / step) + 1)]

@@ -1,0 +1,119 @@
+"""The reward of the last rounds in one glance: raw faint, trend strong, peers as a dashed reference."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from waggle.gui import series
+from waggle.gui.look import Look
+from waggle.gui.paint import Painted
+from waggle.gui.words import figure, tr
+from waggle.protocol.events import RoundSummary
+
+APART = 18  # pixels between two labels
+
+
+class Sparkline(Painted):
+    """Draws nothing until there are two rounds."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, name=tr("Reward of the last rounds"))
+        self._rounds: Sequence[RoundSummary] = ()
+        self._peers: float | None = None
+        self.setMinimumHeight(70)
+
+    def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
+        if rounds is self._rounds and peers == self._peers:
+            return
+        self._rounds, self._peers = rounds, peers
+        if len(rounds) > 1:
+            self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", f"{self._trend()[-1]:.2f}"))
+        self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        if len(self._rounds) < 2:
+            return
+        plot = place.adjusted(34, 8, -92, -22)
+        raw, mine = [summary.reward for summary in self._rounds], self._trend()
+        ticks = series.steps(series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // 24)))
+        painter.setFont(self.look.font("caption"))
+        self._grid(painter, plot, ticks)
+        self._rounds_axis(painter, plot)
+        painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
+        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.look.colour("accent_line")), 1))
+        labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {mine[-1]:.2f}")]
+        if self._peers is not None:
+            y = _height(self._peers, plot, ticks[-1])
+            painter.setPen(QPen(self.look.colour("peer"), 2, Qt.PenStyle.DashLine))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            labels.append((y, "peer", "peer", f"{tr('Peers')} {self._peers:.2f}"))
+        strong = QPen(self.look.colour("accent_line"), 2.5)
+        strong.setCapStyle(Qt.PenCapStyle.RoundCap)
+        strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        self._curve(painter, _points(mine, plot, ticks[-1]), strong)
+        painter.setClipping(False)
+        self._labels(painter, plot, labels)
+
+    def _trend(self) -> list[float]:
+        values = [summary.reward for summary in self._rounds]
+        return series.trend(values, series.smoothing(len(values)))
+
+    def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
+        digits = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1
+        for value in ticks:
+            y = round(_height(value, plot, ticks[-1])) + 0.5
+            painter.setPen(QPen(self.look.colour("grid"), 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            painter.setPen(self.look.colour("text_faint"))
+            side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(QRectF(-4, y - 9, 30, 18), side, f"{value:.{digits}f}")
+
+    def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
+        first, last = self._rounds[0].round, self._rounds[-1].round
+        words = [(0.0, f"{tr('round')} {figure(first)}"), (1.0, figure(last))]
+        if last - first > 8:
+            words.append((0.5, figure((first + last) // 2)))
+        painter.setPen(self.look.colour("text_faint"))
+        width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
+        for share, label in words:
+            side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
+            box = QRectF(plot.left() + plot.width() * share - width * share, plot.bottom() + 5, width, 18)
+            painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
+
+    def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(path)
+
+    def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[float, str, str, str]]) -> None:
+        painter.setFont(self.look.font("tag"))
+        spread = max(0.0, APART - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
+        lowest = max(labels)[0]
+        for y, line, ink, words in labels:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self.look.colour(line))
+            painter.drawEllipse(QPointF(plot.right(), y), 4, 4)
+            painter.setPen(self.look.colour(ink))
+            shift = spread if y == lowest else -spread
+            painter.drawText(QRectF(plot.right() + 10, y - 9 + shift, 82, 18), Qt.AlignmentFlag.AlignVCenter, words)
+
+
+def _faint(colour: QColor) -> QColor:
+    colour.setAlphaF(0.30)
+    return colour
+
+
+def _height(value: float, plot: QRectF, top: float) -> float:
+    return plot.bottom() - plot.height() * value / top
+
+
+def _points(values: Sequence[float], plot: QRectF, top: float) -> QPainterPath:
+    path = QPainterPath()
+    for i, value in enumerate(values):
+        point = QPointF(plot.left() + plot.width() * i / (len(values) - 1), _height(value, plot, top))
+        if i:
+            path.lineTo(point)
+        else:
+            path.moveTo(point)
+    return path

@@ -1,0 +1,101 @@
+"""The round as six steps: done is a tick, now is filled, next is empty, each with its count."""
+
+from typing import Literal
+
+from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Painted
+from waggle.gui.words import figure, plural, tr
+from waggle.protocol.state import STAGES, Stage, State
+
+TITLES = {"draw": "Draw", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}
+Turn = Literal["done", "now", "next"]
+INK = {"done": "accent_text", "now": "on_accent", "next": "text_faint"}
+EDGE = {"done": "accent_line", "now": "accent_line", "next": "edge"}
+GROUND = {"done": "accent_soft", "now": "accent", "next": "surface"}
+CIRCLE = 17.0
+
+
+def turn(stage: Stage, state: State) -> Turn:
+    if state.stage is None:
+        return "next"
+    here, now = STAGES.index(stage), STAGES.index(state.stage)
+    return "done" if here < now else "now" if here == now else "next"
+
+
+def count(stage: Stage, state: State) -> str:
+    """What this stage has to show in this round; empty before its turn."""
+    if turn(stage, state) == "next" and stage != "gather":
+        return ""
+    match stage:
+        case "draw":
+            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else tr("drawing")
+        case "answer":
+            return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
+        case "judge":
+            return tr("%1 judged").replace("%1", figure(state.judged)) if state.judged else tr("judging")
+        case "share":
+            return plural(state.shared, "%n group", "%n groups") if turn(stage, state) == "done" else tr("sharing")
+        case "gather":
+            return tr("%1 waiting").replace("%1", figure(state.waiting)) if state.waiting else ""
+        case "learn":
+            return tr("%1 yours, %2 theirs").replace("%1", figure(state.local)).replace("%2", figure(state.external))
+
+
+class Stepper(Painted):
+    """Painted from a State; says the same in its accessible name."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
+        self.setFixedHeight(40)
+
+    def show_state(self, state: State) -> None:
+        steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
+        if steps != self._steps:
+            self._steps = steps
+            told = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
+            self.setAccessibleName(", ".join(told) or tr("No round is being played"))
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        width = place.width() / len(self._steps)
+        for i, (stage, when, words) in enumerate(self._steps):
+            box = QRectF(i * width, 0, width, place.height())
+            used = self._words(painter, box, stage, when, words)
+            if i < len(self._steps) - 1:
+                self._link(painter, box, used, when)
+            self._circle(painter, box, stage, when)
+
+    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
+        x, y = box.left() + CIRCLE + 1, box.center().y()
+        painter.setPen(QPen(self.look.colour(EDGE[when]), 1.5))
+        painter.setBrush(self.look.colour(GROUND[when]))
+        painter.drawEllipse(QRectF(x - CIRCLE, y - CIRCLE, 2 * CIRCLE, 2 * CIRCLE))
+        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], QRectF(x - 9, y - 9, 18, 18))
+
+    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
+        """Draws title and count; returns where they end."""
+        left, y = box.left() + 2 * CIRCLE + 10, box.center().y()
+        room = box.right() - left - 8
+        painter.setFont(self.look.font("label"))
+        painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
+        title = QRectF(left, y - (18 if words else 9), room, 18)
+        painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
+        used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
+        if words:
+            metrics = QFontMetricsF(self.look.font("caption"))
+            cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
+            painter.setFont(self.look.font("caption"))
+            painter.setPen(self.look.colour("accent_text" if when == "now" else "text_faint"))
+            painter.drawText(QRectF(left, y + 1, room + 4, 18), Qt.AlignmentFlag.AlignVCenter, cut)
+            used = max(used, int(metrics.horizontalAdvance(cut)))
+        return left + used
+
+    def _link(self, painter: QPainter, box: QRectF, start: float, when: Turn) -> None:
+        line = QLineF(start + 10, box.center().y(), box.right() - 9, box.center().y())
+        if line.x2() - line.x1() > 6:
+            painter.setPen(QPen(self.look.colour("accent_line" if when == "done" else "border"), 1.5))
+            painter.drawLine(line)

@@ -1,0 +1,107 @@
+"""The window: rail, pages, status bar. Shows one State, sends commands, and sees that the engine leaves before it does."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from waggle.gui.current import Current
+from waggle.gui.frame import PAGES, Rail, Status
+from waggle.gui.home import Home
+from waggle.gui.live import Live
+from waggle.gui.look import Look
+from waggle.gui.parts import Page, column, row
+from waggle.gui.peers import Peers
+from waggle.gui.progress import Progress
+from waggle.gui.words import tr
+
+NOTICE_MS = 8000
+SMALLEST = (900, 600)
+
+
+class Window(QWidget):
+    """`commanded` carries commands for the engine, `start_wanted` asks for one, `closing` says that the person wants to leave."""
+
+    commanded = Signal(object)
+    start_wanted = Signal()
+    closing = Signal()
+
+    def __init__(self, look: Look, current: Current, *, can_start: Callable[[], bool] = lambda: False) -> None:
+        super().__init__()
+        self.setObjectName("window")
+        self.setWindowTitle("Waggle")
+        self.setMinimumSize(*SMALLEST)
+        self._look, self._current = look, current
+        self._compact: bool | None = None
+        self._leaving = False
+        self.home = Home(look, can_start)
+        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": Peers(look)}
+        self.rail, self.status = Rail(look), Status(look)
+        self._stack = QStackedWidget()
+        for page in self.pages.values():
+            self._stack.addWidget(page)
+            page.commanded.connect(self.commanded)
+        self.setLayout(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0))
+        self._notice_end = QTimer(self)
+        self._notice_end.setSingleShot(True)
+        self._notice_end.setInterval(NOTICE_MS)
+        self._notice_end.timeout.connect(lambda: self.status.notice(""))
+        self.rail.chosen.connect(self.show_page)
+        self.home.page_wanted.connect(self.show_page)
+        self.home.start_wanted.connect(self.start_wanted)
+        current.changed.connect(self.redraw)
+        self.show_page("home")
+        self.resize(1280, 800)
+        self.setFocus()  # nothing is chosen until the person chooses
+
+    def show_page(self, name: str) -> None:
+        """Only the page that is seen is drawn, so it catches up now."""
+        name = name if name in PAGES else "home"
+        self.rail.show_chosen(name)
+        self._stack.setCurrentWidget(self.pages[name])
+        self.redraw()
+
+    def redraw(self) -> None:
+        state = self._current.state
+        page = self._stack.currentWidget()
+        assert isinstance(page, Page)
+        page.show_state(state, self._current.now())
+        self.status.show_state(state)
+
+    def notice(self, words: str) -> None:
+        """Say something for a few seconds."""
+        self.status.notice(words)
+        self._notice_end.start()
+
+    def refused(self, title: str, advice: str) -> None:
+        """A command was not carried out."""
+        self.home.hero.release()
+        self.notice(f"{title} {advice}".strip())
+
+    def show_replay(self, skipped: int = 0) -> None:
+        """Say for good that this is no living engine."""
+        words = tr("Replay of a recorded run")
+        if skipped:
+            words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
+        self.status.mark(words)
+        self.setWindowTitle(f"Waggle: {words}")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        compact = self.width() < self._look.size["compact_below"]
+        if compact != self._compact:
+            self._compact = compact
+            self.rail.set_compact(compact)
+            self.status.set_compact(compact)
+            for page in self.pages.values():
+                page.set_compact(compact)
+            self.redraw()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """The window waits for the engine; closing it a second time does not."""
+        event.ignore()
+        self.setWindowTitle(tr("Waggle: closing"))
+        self.notice(tr("Finishing this step, then closing."))
+        self._notice_end.stop()
+        self.closing.emit()

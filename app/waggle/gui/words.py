@@ -1,0 +1,95 @@
+"""Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
+
+import time
+
+from PySide6.QtCore import QCoreApplication
+
+from waggle.protocol import events
+
+
+def tr(words: str) -> str:
+    """The words in the language of this computer, where they have been translated."""
+    return QCoreApplication.translate("waggle", words)
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """`one` or `many` with its %n replaced; translations may know more forms."""
+    return QCoreApplication.translate("waggle", one if count == 1 else many, None, count).replace(str(count), figure(count))
+
+
+def figure(number: int) -> str:
+    """1248 as "1,248"."""
+    return f"{number:,}"
+
+
+def clock(at: float) -> str:
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+def ago(at: float, now: float) -> str:
+    """How long since, coarse on purpose; a time of day once it is more than an hour."""
+    gone = max(0.0, now - at)
+    if gone < 5:
+        return tr("now")
+    if gone < 90:
+        return tr("%1 s ago").replace("%1", f"{gone:.0f}")
+    if gone < 5400:
+        return tr("%1 min ago").replace("%1", f"{gone / 60:.0f}")
+    return clock(at) if gone < 43200 else time.strftime("%d %b, %H:%M", time.localtime(at))
+
+
+def short_ago(at: float, now: float) -> str:
+    """The same for a narrow column."""
+    return ago(at, now).removesuffix(tr(" ago"))
+
+
+def duration(seconds: float) -> str:
+    """For axes and pauses: "40 s", "12 min", "1 h 20 min", "3 d 4 h"."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def size(number: float) -> str:
+    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB"."""
+    if number < 1000:
+        return f"{number:.0f} {tr('bytes')}"
+    if number < 1e6:
+        return f"{number / 1e3:.1f} kB" if number < 1e4 else f"{number / 1e3:.0f} kB"
+    return f"{number / 1e6:.1f} MB"
+
+
+def reward(completion: events.ShownCompletion) -> str:
+    """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
+    number = (
+        f"{completion.reward:.1f}" if round(completion.reward, 1) == round(completion.reward, 2) else f"{completion.reward:.2f}"
+    )
+    return f"{number}  {visible(completion.reason)}".strip()
+
+
+NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"
+INVISIBLE = (
+    *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC), *range(0xFE00, 0xFE10),
+    *range(0xD800, 0xE000), *range(0xE0000, 0xE0200), 0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164,
+    0xFEFF, 0xFFA0,
+)  # fmt: skip
+SHOWN = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
+SHOWN |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
+LONGEST = 4000
+
+
+def visible(text: str) -> str:
+    """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
+    return text[:LONGEST].translate(SHOWN)
+
+
+def one_line(text: str) -> str:
+    """The same for a heading: line ends become spaces."""
+    return visible(" ".join(text[:LONGEST].split()))

@@ -1,0 +1,77 @@
+"""What the window's tests share: a platform without a screen, one look, a recorded run, a window that was told it."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import shiboken6
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtWidgets import QApplication
+
+from gui.recorded import REAL, Run
+from waggle.gui.app import application
+from waggle.gui.current import Current
+from waggle.gui.look import Look
+from waggle.gui.window import Window
+from waggle.protocol import events, wire
+from waggle.protocol.state import AnyEvent
+
+
+@pytest.fixture(scope="session")
+def qapp() -> QApplication:
+    return application()
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real recorded run where there is one, else the written one."""
+    return REAL if REAL.exists() else Run().write(tmp_path_factory.mktemp("recorded") / "run.jsonl")
+
+
+@pytest.fixture(scope="session")
+def written() -> tuple[AnyEvent, ...]:
+    """The written run: short, and known in every figure."""
+    return tuple(Run(rounds=12).told())
+
+
+@pytest.fixture(scope="session")
+def told(recording: Path) -> tuple[AnyEvent, ...]:
+    return tuple(event for event in wire.recording(recording) if event and not isinstance(event, events.EngineStopped))
+
+
+@pytest.fixture
+def look(qapp: QApplication) -> Look:
+    made = Look("light")
+    made.dress()
+    return made
+
+
+Told = Callable[[Sequence[AnyEvent]], Window]
+
+
+@pytest.fixture
+def window_told(qapp: QApplication, look: Look) -> Iterator[Told]:
+    """Makes a shown window that was told these events; all are taken away afterwards."""
+    made: list[Window] = []
+
+    def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
+        current = Current()
+        current.tell_time_by_events()
+        window = Window(look, current)
+        window.resize(width, height)
+        for event in story:
+            current.take(event)
+        current.flush()
+        window.show()
+        for _ in range(4):
+            qapp.processEvents()
+        made.append(window)
+        return window
+
+    yield make
+    for window in made:
+        window.hide()
+        shiboken6.delete(window)

@@ -1,0 +1,67 @@
+"""Speaks the engine's protocol without an engine: `python fake_engine.py KIND`, KIND being what goes wrong, or `well`."""
+
+import sys
+import time
+
+import msgspec
+
+from gui.recorded import ready
+from waggle.protocol import events, wire
+from waggle.protocol.commands import Pause, QueryHistory, Resume, Stop
+
+
+def tell(event: events.Event) -> None:
+    sys.stdout.buffer.write(wire.line(msgspec.structs.replace(event, at=time.time())))  # type: ignore[arg-type, type-var]
+    sys.stdout.buffer.flush()
+
+
+def answer(line: bytes) -> bool:
+    """Carry out one command; False ends the engine."""
+    command = wire.command(line)
+    match command:
+        case Pause(after_round=True):
+            tell(events.CommandRefused(id=command.id, title="This round is the last.", advice="Pause now instead."))
+        case Pause():
+            tell(events.PhaseChanged(phase="paused", round=3, until=command.until))
+            tell(events.CommandDone(id=command.id))
+        case Resume():
+            tell(events.PhaseChanged(phase="contributing", round=3))
+            tell(events.CommandDone(id=command.id))
+        case QueryHistory():
+            tell(events.HistoryTold(rounds=(), held_out=()))
+            tell(events.CommandDone(id=command.id))
+        case Stop():
+            return False
+        case _:
+            tell(events.CommandDone(id=command.id))
+    return True
+
+
+def main(kind: str) -> int:
+    match kind:
+        case "dies":
+            sys.stderr.write("out of memory, said the fake\n")
+            return 7
+        case "babbles":
+            sys.stdout.write("hello, I am not JSON\n")
+            sys.stdout.flush()
+        case "old":
+            tell(ready(protocol=-1))
+        case "fails":
+            tell(events.EngineFailed(title="No model here.", advice="Get one."))
+            return 3
+        case _:
+            tell(events.Preparing(part="Warming up", done=0, parts=1))
+            tell(ready())
+            tell(events.PhaseChanged(phase="contributing", round=3))
+    for line in sys.stdin.buffer:
+        if not answer(line) and kind != "stubborn":
+            tell(events.EngineStopped(round=3))
+            return 0
+    if kind == "stubborn":
+        time.sleep(60)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

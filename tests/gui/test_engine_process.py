@@ -1,0 +1,121 @@
+"""One engine behind a pipe: commands go round, deaths are told and repaired, nonsense is never shown as truth."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+import waggle
+from waggle.gui.engine_process import EngineProcess, command_line
+from waggle.protocol import events
+from waggle.protocol.commands import Pause, Resume
+from waggle.protocol.state import AnyEvent
+
+FAKE = Path(__file__).with_name("fake_engine.py")
+Made = tuple[EngineProcess, list[AnyEvent]]
+
+
+@pytest.fixture
+def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Made]]:
+    """Starts a fake engine of a kind, and collects what it tells."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    made: list[EngineProcess] = []
+
+    def start(kind: str) -> Made:
+        process = EngineProcess([sys.executable, str(FAKE), kind], backoff=(0.01, 0.01, 0.01), farewell=1.0)
+        told: list[AnyEvent] = []
+        process.told.connect(told.append)
+        process.start()
+        made.append(process)
+        return process, told
+
+    yield start
+    for process in made:
+        if process.running:
+            with qtbot.waitSignal(process.ended, timeout=5000):
+                process.stop()
+
+
+def kinds(told: list[AnyEvent]) -> list[str]:
+    return [type(event).__name__ for event in told]
+
+
+def test_the_real_engine_is_started_by_this_python() -> None:
+    assert command_line(["--solo"]) == [sys.executable, "-m", "waggle", "engine", "--stdio", "--solo"]
+
+
+def test_pausing_and_resuming_go_there_and_back(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("well")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    assert process.send(Pause(id="one", until=99.0))
+    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=5000)
+    paused = told[-2]
+    assert isinstance(paused, events.PhaseChanged)
+    assert (paused.phase, paused.until) == ("paused", 99.0)
+    assert process.send(Resume(id="two"))
+    qtbot.waitUntil(lambda: kinds(told).count("CommandDone") == 2, timeout=5000)
+
+
+def test_a_refused_command_says_why(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("well")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    with qtbot.waitSignal(process.refused, timeout=5000) as refused:
+        process.send(Pause(id="one", after_round=True))
+    assert refused.args == ["This round is the last.", "Pause now instead."]
+
+
+def test_a_dead_engine_is_started_three_times_and_no_more(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("dies")
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told), timeout=20_000)
+    gone = [event for event in told if isinstance(event, events.EngineGone)]
+    assert [(event.code, event.restarts) for event in gone] == [(7, 1), (7, 2), (7, 3)]
+    failed = told[-1]
+    assert isinstance(failed, events.EngineFailed)
+    assert "out of memory, said the fake" in failed.detail
+    assert not process.running
+
+
+def test_an_engine_that_said_why_it_failed_is_left_alone(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("fails")
+    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=10_000)
+    assert kinds(told) == ["EngineFailed"]
+
+
+@pytest.mark.parametrize(("kind", "words"), [("babbles", "something unknown"), ("old", "protocol -1")])
+def test_an_engine_that_is_not_understood_is_ended(engine: Callable[[str], Made], qtbot: QtBot, kind: str, words: str) -> None:
+    process, told = engine(kind)
+    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=10_000)
+    failed = told[-1]
+    assert isinstance(failed, events.EngineFailed)
+    assert words in failed.title
+    assert kinds(told) == ["EngineFailed"]
+
+
+def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
+    process = EngineProcess(["/nowhere/waggle-engine"])
+    told: list[AnyEvent] = []
+    process.told.connect(told.append)
+    process.start()
+    qtbot.waitUntil(lambda: bool(told), timeout=5000)
+    assert kinds(told) == ["EngineFailed"]
+    with qtbot.waitSignal(process.ended, timeout=1000):
+        process.stop()
+
+
+def test_leaving_is_asked_for_and_granted(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("well")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    with qtbot.waitSignal(process.ended, timeout=5000):
+        process.stop()
+    assert kinds(told)[-1] == "EngineStopped"
+    assert not process.send(Pause(id="late"))
+
+
+def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("stubborn")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    with qtbot.waitSignal(process.ended, timeout=5000):
+        process.stop()
+    assert not process.running

@@ -1,0 +1,78 @@
+"""Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from waggle import paths
+from waggle.gui.look import Look, load_fonts, tokens
+
+GROUNDS = ("window", "rail", "surface", "sunken")
+TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
+INKS = ("text", "text_soft", "text_faint", "accent_text", "good", "bad", "peer")
+FLOORS = [
+    *((ink, GROUNDS, 4.5) for ink in INKS),
+    ("on_accent", ("accent", "accent_hover"), 4.5),
+    ("text", TINTED, 4.5),
+    ("text_faint", ("accent_soft", "match", "match_peer")[:1], 4.5),
+    *((ink, (ink.removesuffix("_text") + "_soft",), 4.5) for ink in ("accent_text", "good", "bad", "peer")),
+    *((mark, ("surface",), 3.0) for mark in ("accent_line", "peer", "reference", "control", "focus")),
+    ("control", ("window", "sunken"), 3.0),
+    ("focus", ("rail", "window"), 3.0),
+]
+
+
+def luminance(code: str) -> float:
+    parts = (int(code[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def ratio(one: str, other: str) -> float:
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_white_on_black_is_21_to_1() -> None:
+    assert ratio("#FFFFFF", "#000000") == pytest.approx(21.0)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark", "high_contrast"])
+@pytest.mark.parametrize(("ink", "grounds", "floor"), FLOORS)
+def test_ink_can_be_read_on_its_grounds(mode: str, ink: str, grounds: tuple[str, ...], floor: float) -> None:
+    colours = tokens().colour[mode]  # type: ignore[index]
+    for ground in grounds:
+        assert ratio(colours[ink], colours[ground]) >= floor, f"{ink} on {ground}"
+
+
+def test_all_themes_name_the_same_roles() -> None:
+    light, dark, high = (set(tokens().colour[mode]) for mode in ("light", "dark", "high_contrast"))
+    assert light == dark == high
+
+
+def test_fonts_that_ship_are_found(qapp: QApplication) -> None:
+    assert {"Inter", "Inter Display", "JetBrains Mono"} <= set(load_fonts())
+
+
+def test_fonts_stay_small() -> None:
+    files = (paths.resources() / "look" / "fonts").iterdir()
+    assert sum(file.stat().st_size for file in files) < 4_000_000
+
+
+def test_every_icon_can_be_drawn(look: Look) -> None:
+    for path in (paths.resources() / "look" / "icons").glob("*.svg"):
+        picture = look.icon(path.stem, "text").pixmap(20, 20).toImage()
+        assert any(picture.pixelColor(x, y).alpha() for x in range(20) for y in range(20)), path.stem
+
+
+def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
+    told: list[str] = []
+    look.changed.connect(lambda: told.append(look.mode))
+    look.use("dark")
+    assert told == ["dark"]
+    assert qapp.palette().window().color() == look.colour("window")
+    assert look.colour("window").lightness() < 60
+    look.use("light")
+
+
+def test_style_sheet_has_no_hole(look: Look) -> None:
+    assert "$" not in look.style_sheet()

@@ -1,0 +1,233 @@
+"""Live, Progress and Peers show what the State says, and say so when there is nothing."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from gui.recorded import PEERS, ready
+from waggle.gui.hero import tomorrow_morning
+from waggle.gui.home import latest_good
+from waggle.gui.live import Live
+from waggle.gui.look import Look
+from waggle.gui.peer_table import PeerTable
+from waggle.gui.peers import Peers, headline
+from waggle.gui.progress import Progress, verdict
+from waggle.gui.question_card import chip_of, foot
+from waggle.gui.round_table import COLUMNS
+from waggle.gui.stepper import count, turn
+from waggle.gui.window import Window
+from waggle.protocol import events
+from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
+from waggle.protocol.state import AnyEvent, Card, State, apply
+
+Told = Callable[..., Window]
+
+
+def state_of(story: list[AnyEvent]) -> State:
+    state = State()
+    for event in story:
+        state = apply(state, event)
+    return state
+
+
+def card(*rewards: float, effects: tuple[int, ...] = (), origin: str = "") -> Card:
+    answers = tuple(ShownCompletion(text="x", judged=True, reward=value, reason="") for value in rewards)
+    return Card(key="k", origin=origin, round=4, at=0.0, specialty="s", question="q", completions=answers, effects=effects)
+
+
+NOW = State(phase="contributing", round=4)
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (card(1.0, 0.0, 0.0, effects=(1, -1, -1)), "1 answer made likelier, 2 less likely."),
+        (card(1.0, 1.0, 0.0, effects=(1, 1, -1)), "2 answers made likelier, 1 less likely."),
+        (card(0.0, 0.0, effects=(0, 0)), "No answer stood out, so nothing was learned."),
+        (card(0.0, 0.0), "Waiting to be drawn into a training set."),
+        (
+            card(1.0, 1.0, 0.0, 0.0, effects=(1, 1, 0, 0), origin="p"),
+            "Judged again on this computer. You learned from 2 right answers and ignored 2 misses.",
+        ),
+        (card(1.0, 0.0, origin="p"), "Judged again on this computer. Waiting to be drawn into a training set."),
+    ],
+)
+def test_a_card_says_what_was_learned(shown: Card, words: str) -> None:
+    assert foot(shown, NOW)[2] == words
+
+
+def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
+    assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not drawn into a training set."
+
+
+@pytest.mark.parametrize(
+    ("answer", "going", "chip"),
+    [
+        (ShownCompletion(text="", ended=False), True, ("writing", "bare", "pen")),
+        (ShownCompletion(text="", ended=False), False, ("not finished", "bare", "cut")),
+        (ShownCompletion(text="x"), True, ("written", "bare", "check")),
+        (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("1.0  right", "good", "check")),
+        (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("0.0  wrong: 3", "bare", "cross")),
+        (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("0.0  no answer tag", "bare", "cut")),
+    ],
+)
+def test_a_chip_has_sign_and_word(answer: ShownCompletion, going: bool, chip: tuple[str, str, str]) -> None:
+    assert chip_of(answer, going=going) == chip
+
+
+def test_the_stepper_counts_what_is_done() -> None:
+    state = State(stage="judge", asked=8, answered=64, answers_expected=64, judged=0, waiting=23)
+    assert [turn(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
+    assert [count(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
+        "8 questions", "64 of 64", "judging", "", "23 waiting",
+    ]  # fmt: skip
+
+
+def test_the_feed_is_bounded_and_newest_first(window_told: Told, told: list[AnyEvent]) -> None:
+    window = window_told(told)
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    shown = [made for made in live._feed._cards if not made.isHidden()]
+    assert 0 < len(shown) <= 12
+    assert shown[0]._card is window._current.state.cards[0]
+
+
+def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    before = list(live._feed._cards)
+    for event in written[-40:]:
+        window._current.take(event)
+    window._current.flush()
+    assert live._feed._cards == before
+
+
+def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    live._whose.choose(2)
+    assert all(not made._card.mine for made in live._feed._cards if not made.isHidden() and made._card)
+    live._freeze.setChecked(True)
+    top = live._feed._cards[0]._card
+    late = events.ShownGroup(key="late", specialty="s", question="q", completions=(ShownCompletion(text="x", judged=True),))
+    window._current.take(events.PeerGroupsArrived(origin="p", name="P", round=1, model="m", groups=(late,)))
+    window._current.flush()
+    assert live._feed._cards[0]._card is top
+    assert "1 newer question" in live._line.words()
+    live._freeze.setChecked(False)
+    shown = live._feed._cards[0]._card
+    assert shown is not None
+    assert shown.key == "late"
+
+
+def test_the_verdict_is_a_sentence() -> None:
+    scores = (HeldOutScore(round=0, at=0, right=10, total=100), HeldOutScore(round=811, at=0, right=384, total=1000))
+    played = events.RoundSummary(round=811, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
+    state = State(rounds=(played,), held_out=scores)
+    assert verdict(state) == "After 812 rounds your model gets 38 of 100 new questions right; it began at 10"
+    assert "reward of 0.40" in verdict(State(rounds=(played,)))
+    assert verdict(State()) == "The first round is not finished yet"
+
+
+@pytest.mark.parametrize("name", ["progress.csv", "progress.png"])
+def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str) -> None:
+    window = window_told(written)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page.save(tmp_path / name)
+    assert page._line.words() == f"Saved to {tmp_path / name}"
+    if name.endswith("csv"):
+        rows = list(csv.reader((tmp_path / name).open()))
+        assert rows[0] == list(COLUMNS)
+        assert rows[-1][0] == str(window._current.state.rounds[-1].round)
+
+
+def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent], tmp_path: Path) -> None:
+    window = window_told(written)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page.save(tmp_path / "nowhere" / "x.csv")
+    assert page._line.words().startswith("Not saved:")
+
+
+def test_charts_and_table_show_every_axis(window_told: Told, told: list[AnyEvent], qapp: QApplication) -> None:
+    window = window_told(told)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    for axis in range(3):
+        page._axis.choose(axis)
+        qapp.processEvents()
+    page._as_table.setChecked(True)
+    assert page._table.rowCount() >= len(window._current.state.rounds)
+
+
+@pytest.mark.qt_log_ignore("propagateSizeHints")
+def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEvent], qapp: QApplication) -> None:
+    window = window_told(written)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page._save.click()
+    (dialog,) = page.findChildren(QFileDialog)
+    assert dialog.isVisible()
+    dialog.reject()
+
+
+def test_only_changed_rows_are_said_to_change(look: Look) -> None:
+    table = PeerTable(look)
+    peers = [PeerInfo(id=name, name=name, received=3, used=2, seen_at=50.0) for name in ("a", "b", "c")]
+    table.show_peers(peers, 60.0)
+    changed: list[tuple[int, int]] = []
+    table.dataChanged.connect(lambda top, bottom: changed.append((top.row(), bottom.row())))
+    peers[1] = PeerInfo(id="b", name="b", received=9, used=4, seen_at=50.0)
+    table.show_peers(peers, 60.0)
+    assert changed == [(1, 1)]
+    assert table.index(1, 4, QModelIndex()).data() == "4 of 9"
+
+
+def test_strangers_names_are_neutral_in_the_table(look: Look) -> None:
+    table = PeerTable(look)
+    table.show_peers([PeerInfo(id="a", name="\u202e<b>Evil</b>\n")], 0.0)
+    assert table.index(0, 0).data() == "\ufffd<b>Evil</b>"
+
+
+def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
+    state = state_of(list(written))
+    here = sum(kind != "gone" for _, _, kind, _ in PEERS)
+    assert headline(state).startswith(f"{here} computers are training with you")
+
+
+@pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
+def test_nobody_here_is_said_in_words(window_told: Told, reach: events.Reach) -> None:
+    window = window_told([ready(), events.ReachChanged(reach=reach, peers=0, tried=2)])
+    window.show_page("peers")
+    page = window.pages["peers"]
+    assert isinstance(page, Peers)
+    assert page._below.currentIndex() == 1
+    assert page._empty.text()
+
+
+def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
+    assert latest_good(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
+    assert latest_good(State(cards=(card(0.0),))) is None
+
+
+def test_tomorrow_morning_is_the_next_eight_o_clock() -> None:
+    import time
+
+    evening = time.mktime((2026, 3, 4, 22, 30, 0, 0, 0, -1))
+    night = time.mktime((2026, 3, 5, 2, 30, 0, 0, 0, -1))
+    morning = time.mktime((2026, 3, 5, 8, 0, 0, 0, 0, -1))
+    assert tomorrow_morning(evening) == tomorrow_morning(night) == morning

@@ -1,0 +1,79 @@
+"""A recorded run in the engine's place."""
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import Run
+from waggle.gui.app import Arguments, run
+from waggle.gui.replay import Replay
+from waggle.protocol import events, wire
+from waggle.protocol.commands import Pause, QueryHistory, Resume
+from waggle.protocol.state import AnyEvent
+
+
+def collect(replay: Replay) -> list[AnyEvent]:
+    told: list[AnyEvent] = []
+    replay.told.connect(told.append)
+    return told
+
+
+def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", wire.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
+    path.write_bytes(b"".join(lines))
+    replay = Replay(path)
+    told = collect(replay)
+    with qtbot.waitSignal(replay.ended, timeout=1000) as ended:
+        replay.play_all()
+    assert ended.args == [3]
+    assert told == [events.TrafficMeasured(up=1, down=2)]
+
+
+def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(wire.line(events.PhaseChanged(phase="contributing", round=1)) + wire.line(events.EngineStopped(round=1)))
+    replay = Replay(path)
+    told = collect(replay)
+    replay.play_all()
+    assert [type(event) for event in told] == [events.PhaseChanged]
+
+
+def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(wire.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
+    now = [0.0]
+    replay = Replay(path, speed=2.0, clock=lambda: now[0])
+    told = collect(replay)
+    replay.start()
+    qtbot.waitUntil(lambda: len(told) == 1, timeout=1000)
+    now[0] = 0.6
+    qtbot.waitUntil(lambda: len(told) == 2, timeout=1000)
+    now[0] = 60.0
+    with qtbot.waitSignal(replay.ended, timeout=1000):
+        pass
+    assert len(told) == 4
+
+
+def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1.0)
+    told = collect(replay)
+    replay.start()
+    qtbot.waitUntil(lambda: bool(told), timeout=1000)
+    assert replay.send(Pause(id="a"))
+    assert isinstance(told[-1], events.PhaseChanged)
+    assert told[-1].phase == "paused"
+    count = len(told)
+    qtbot.wait(200)
+    assert len(told) == count
+    assert replay.send(Resume(id="b"))
+    assert not replay.send(QueryHistory(id="c"))
+    replay.stop()
+
+
+@pytest.mark.parametrize("page", ["home", "live", "progress", "peers"])
+def test_a_page_is_taken_as_a_picture(tmp_path: Path, recording: Path, qtbot: QtBot, page: str) -> None:
+    picture = tmp_path / "page.png"
+    assert run(Arguments(replay=recording, screenshot=picture, page=page, theme="dark")) == 0
+    assert picture.stat().st_size > 20_000

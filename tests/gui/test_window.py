@@ -1,0 +1,162 @@
+"""The whole window: one redraw a tick, one page at a time, names for all that can be reached by keyboard."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import Run, ready
+from waggle.gui.current import Current
+from waggle.gui.frame import PAGES
+from waggle.gui.look import Look
+from waggle.gui.window import Window
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, Pause, QueryHistory, Resume
+from waggle.protocol.state import AnyEvent
+
+Told = Callable[..., Window]
+
+
+def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
+    current = Current()
+    changes: list[int] = []
+    current.changed.connect(lambda: changes.append(current.state.seq))
+    for number in range(1, 200):
+        current.take(events.TrafficMeasured(seq=number, up=1.0, down=2.0))
+    assert changes == []
+    qtbot.waitUntil(lambda: bool(changes), timeout=1000)
+    assert changes == [199]
+    qtbot.wait(250)
+    assert changes == [199], "nothing is redrawn when nothing happens"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_focusable_widget_has_a_name(window_told: Told, told: list[AnyEvent], page: str) -> None:
+    window = window_told(told)
+    window.show_page(page)
+    nameless = [
+        widget
+        for widget in window.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and not widget.accessibleName()
+        and not widget.objectName().startswith("qt_")
+    ]
+    assert nameless == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_label_is_plain_text(window_told: Told, told: list[AnyEvent], page: str) -> None:
+    window = window_told(told)
+    window.show_page(page)
+    assert [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText] == []
+
+
+@pytest.mark.parametrize("story", ["told", "written", "nothing"])
+def test_home_does_not_scroll_in_a_small_window(
+    window_told: Told, told: list[AnyEvent], written: list[AnyEvent], story: str
+) -> None:
+    window = window_told({"told": told, "written": written, "nothing": []}[story], 1024, 640)
+    areas = window.home.findChildren(QScrollArea)
+    assert [area.verticalScrollBar().maximum() for area in areas] == [0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_survive_the_smallest_window_and_every_theme(
+    window_told: Told, look: Look, told: list[AnyEvent], page: str, qapp: QApplication
+) -> None:
+    window = window_told(told, 900, 600)
+    window.show_page(page)
+    for theme in ("dark", "high_contrast", "light"):
+        look.use(theme)  # type: ignore[arg-type]
+        qapp.processEvents()
+        assert not window.grab().isNull()
+
+
+def test_the_rail_changes_pages(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    for page in PAGES:
+        window.rail._buttons[page].click()
+        assert window.pages[page].isVisible()
+
+
+def test_only_the_seen_page_is_drawn(window_told: Told, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
+    window = window_told(written)
+    drawn: list[str] = []
+    for name, page in window.pages.items():
+        monkeypatch.setattr(page, "show_state", lambda state, now, name=name: drawn.append(name))
+    window.redraw()
+    assert drawn == ["home"]
+
+
+def test_pausing_for_an_hour_sends_a_moment(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
+    window = window_told(written)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.home.hero._more.menu().actions()[0].trigger()
+    assert isinstance(sent[0], Pause)
+    assert sent[0].until is not None
+    assert not window.home.hero._main.isEnabled(), "one press is one command"
+    window.refused("Not now.", "")
+    assert window.home.hero._main.isEnabled()
+
+
+def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEvent]) -> None:
+    paused = events.PhaseChanged(phase="paused", round=9, at=5.0, seq=999_999)
+    window = window_told([*written, paused])
+    button = window.home.hero._main
+    assert button.text() == "Resume"
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    button.click()
+    assert isinstance(sent[0], Resume)
+
+
+def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qapp: QApplication) -> None:
+    failed = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one\nline two")
+    window = window_told([*written, failed])
+    assert window.home.hero._main.text() == "Copy report"
+    window.home.hero._main.click()
+    assert {"Out of memory.", "Close something.", "line two"} <= set(qapp.clipboard().text().splitlines())
+
+
+def test_progress_asks_for_history_once(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("progress")
+    window.redraw()
+    assert [type(command) for command in sent] == [QueryHistory]
+
+
+def test_progress_asks_again_after_a_hundred_rounds(window_told: Told) -> None:
+    window = window_told([ready(round=1), events.PhaseChanged(phase="contributing", round=1)])
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("progress")
+    window._current.take(events.PhaseChanged(phase="contributing", round=101))
+    window.redraw()
+    assert len(sent) == 2
+
+
+def test_closing_waits_for_the_engine(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
+    window = window_told(written)
+    with qtbot.waitSignal(window.closing, timeout=1000):
+        window.close()
+    assert window.isVisible()
+
+
+def test_a_replay_is_marked_on_every_page(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    window.show_replay(3)
+    assert "Replay of a recorded run, 3 unknown lines skipped" in window.windowTitle()
+    assert window.status._mark.isVisible()
+
+
+def test_starting_up_is_shown_in_words(window_told: Told) -> None:
+    story = list(Run(rounds=1).told())[:3]
+    window = window_told(story)
+    assert window.home.hero._says.text() == "Loading the model"
+    assert window.home.hero._stage.words() == "Step 3 of 5"
+    assert "Loading the model" in window.status._says.words()
