@@ -26,6 +26,8 @@ READY = e.Ready(
     group_size=8,
     parameters=1,
 )
+PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
+SEED = e.PeerInfo(id="s", name="Still Marten")
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
@@ -41,9 +43,15 @@ TABLE = [
         "copy_report",
     ),
     (
-        State(phase="contributing", ready=READY, round=812, reach="connected", peers_now=13),
+        State(phase="contributing", ready=READY, round=812, reach="connected", peers={"a": PEER}),
         "Contributing",
         "Answering questions for Maths swarm, round 812.",
+        "pause",
+    ),
+    (
+        State(phase="contributing", ready=READY, reach="connected", peers={"s": SEED}),
+        "Alone",
+        "Answering questions for Maths swarm, round 0.",
         "pause",
     ),
     (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Answering questions for Maths swarm, round 0.", "pause"),
@@ -65,5 +73,5 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
 
 
 def test_one_peer_is_not_called_peers():
-    said = sentence(State(phase="contributing", reach="connected", peers_now=1))
+    said = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "s": SEED}))
     assert "with 1 peer." in said.detail

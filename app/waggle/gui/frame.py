@@ -155,7 +155,7 @@ def figures(state: State) -> tuple[str, str, str, str]:
     """Peers, tokens a second, bytes up and down; empty where there is nothing to say."""
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
-    peers = plural(state.peers_now, "%n peer", "%n peers") if state.reach != "solo" else ""
+    peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
     last = state.rounds[-1] if state.rounds and state.phase != "paused" else None
     speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
     if not (state.up or state.down):

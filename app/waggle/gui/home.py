@@ -98,8 +98,8 @@ class Swarm(QFrame):
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
         word, tone, icon = REACH[state.reach]
         self._chip.say(tr(word), tone, icon)
-        here = [peer for peer in state.peers.values() if peer.connection != "gone"]
-        members = max(state.peers_now, len(here)) + 1
+        here = list(state.members)
+        members = len(here) + 1
         self._facts[0].say(plural(members, "only you", "%n, you included") if ready else "–")
         self._facts[1].say(one_line(ready.model) if ready else "–")
         self._facts[2].say(_specialties([info.title for info in ready.specialties]) if ready else "–")

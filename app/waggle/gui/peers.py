@@ -23,7 +23,7 @@ HEADS = {
 def headline(state: State) -> str:
     """Who trains with me, and who took something of mine."""
     here = [peer for peer in state.peers.values() if peer.connection != "gone"]
-    training = sum(bool(peer.model or peer.round) for peer in here)  # a seed trains nothing and announces nothing
+    training = len(state.members)
     if not here:
         return tr("Computers that train with you will stand here")
     if not training:

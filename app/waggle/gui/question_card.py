@@ -14,7 +14,7 @@ from waggle.gui.words import LONGEST, ago, one_line, plural, reward, tr, visible
 from waggle.protocol.events import ShownCompletion
 from waggle.protocol.state import Card, State
 
-GOOD, PARTLY = 0.99, 0.1
+GOOD, PARTLY = 0.99, 0.2
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
 

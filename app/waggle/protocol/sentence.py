@@ -80,12 +80,13 @@ def _contributing(state: State) -> Sentence:
             word="Connecting", says=says, detail=f"Looking for peers ({tried}); your model trains meanwhile.", tone="plain",
             sign="live", action="pause",
         )  # fmt: skip
-    if state.reach == "alone":
-        detail = "No one else is here. You are training on your own; peers join automatically."
+    if state.reach == "alone" or (state.reach == "connected" and not state.members):
+        who = "No one else is here." if state.reach == "alone" else "You are connected, but nobody has shared anything yet."
+        detail = f"{who} You are training on your own; peers join automatically."
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
         detail = f"Your model is {doing}, on this computer only. It stops when you pause."
         return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
-    peers = "1 peer" if state.peers_now == 1 else f"{state.peers_now} peers"
+    peers = "1 peer" if len(state.members) == 1 else f"{len(state.members)} peers"
     detail = f"Your model is {doing}, with {peers}. It stops when you pause."
     return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")

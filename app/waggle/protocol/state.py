@@ -83,6 +83,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     gone: e.EngineGone | None = None
     warnings: tuple[e.Warned, ...] = ()  # newest first
 
+    @property
+    def members(self) -> tuple[e.PeerInfo, ...]:
+        """Peers that train with this node now: connected, and groups went one way or the other. Seeds train nothing."""
+        return tuple(peer for peer in self.peers.values() if peer.connection != "gone" and (peer.received or peer.taken))
+
 
 class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     """The whole State, for whoever attaches later."""
