@@ -83,7 +83,7 @@ class Phase:
 
 KNOW = Phase(steps=18 * STEPS_PER_MINUTE)
 TAG = Phase(steps=1400, rate=2e-3, matrix_rate=6e-3, tag_share=0.014, given_share=0.3)
-SETTLE = Phase(steps=1100, rate=2e-3, matrix_rate=6e-3, tag_share=0.018, given_share=0.4)
+SETTLE = Phase(steps=1100, rate=2e-3, matrix_rate=6e-3, tag_share=0.01, given_share=0.4)
 
 
 @dataclass(frozen=True)
