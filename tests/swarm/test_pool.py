@@ -41,15 +41,17 @@ def test_one_peer_fills_a_quarter_at_most() -> None:
     assert [each.group.id.index for each in kept.waiting()] == [18, 19]
 
 
-def test_a_full_pool_drops_what_teaches_nothing_first_and_then_the_oldest() -> None:
+def test_what_teaches_nothing_is_told_but_takes_no_room() -> None:
     kept = pool()
-    kept.add([judged(1, 0), judged(2, 0), judged(3, 0, useful=False)] + [judged(origin, 0) for origin in range(4, 9)])
+    dull = judged(3, 0, useful=False)
+    assert kept.add([dull]) == [dull]
+    assert len(kept) == 0
 
-    kept.add([judged(9, 0)])
-    assert [each.group.origin[0] for each in kept.waiting()] == [1, 2, 4, 5, 6, 7, 8, 9]
 
-    kept.add([judged(10, 0)])
-    assert [each.group.origin[0] for each in kept.waiting()] == [2, 4, 5, 6, 7, 8, 9, 10]
+def test_a_full_pool_drops_the_oldest() -> None:
+    kept = pool()
+    kept.add([judged(origin, 0) for origin in range(1, 10)])
+    assert [each.group.origin[0] for each in kept.waiting()] == [2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_groups_older_than_the_age_window_are_gone() -> None:

@@ -1,4 +1,4 @@
-"""The pool: judged groups of peers, waiting to be trained on. Bounded in all, per peer and in age."""
+"""The pool: judged groups of peers that teach something, waiting to be trained on. Bounded in all, per peer and in age."""
 
 import threading
 import time
@@ -39,11 +39,11 @@ class Pool:
             return len(self._waiting)
 
     def add(self, groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
-        """Keep those never met before and return them. Where room is short, what teaches nothing goes first, then the oldest."""
+        """Return those never met before, and keep those of them that teach. Where room is short, the oldest goes."""
         with self._lock:
             self._forget_old()
             fresh = [group for group in groups if self._meet(key_of(group))]
-            for group in fresh:
+            for group in (one for one in fresh if teaches(one.rewards)):
                 self._waiting[key_of(group)] = group
                 self._make_room(group.group.origin)
             return fresh
@@ -71,12 +71,9 @@ class Pool:
     def _make_room(self, origin: bytes) -> None:
         own = [key for key in self._waiting if key[0] == origin]
         if len(own) > self._per_peer:
-            self._drop_one(own)
+            del self._waiting[own[0]]
         if len(self._waiting) > self._capacity:
-            self._drop_one(list(self._waiting))
-
-    def _drop_one(self, keys: list[Key]) -> None:
-        del self._waiting[next((key for key in keys if not teaches(self._waiting[key].rewards)), keys[0])]
+            self._waiting.popitem(last=False)
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())
