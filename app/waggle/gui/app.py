@@ -98,7 +98,12 @@ def _live(app: QApplication, look: Look, arguments: Arguments | argparse.Namespa
     asyncio.set_event_loop(loop)
     window.show_page(arguments.page or "home")
     window.show()
-    QTimer.singleShot(0, source.start)
+
+    def begin() -> None:
+        source.start()
+        current.flush()  # the first drawing came before there was an engine, and offered to start one
+
+    QTimer.singleShot(0, begin)
     with loop:
         loop.run_forever()
     return 0
