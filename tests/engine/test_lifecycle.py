@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
+from waggle.engine import lifecycle as lifecycles
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import Stopped
+from waggle.errors import EngineError, Stopped
 from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
@@ -88,3 +89,22 @@ async def test_status_and_history_are_told_to_the_asker_alone(lifecycle):
     history, _ = await lifecycle.obey(commands.QueryHistory(id="2"))
     assert isinstance(history, events.HistoryTold)
     assert told == []
+
+
+async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_paused(lifecycle):
+    for _ in range(50):
+        pausing = asyncio.create_task(lifecycle.obey(commands.Pause(id="1")))
+        await asyncio.sleep(0)  # the pause has closed the gate and waits
+        await lifecycle.obey(commands.Resume(id="2"))
+        async with asyncio.timeout(5):
+            await pausing
+        assert lifecycle.teller.state.phase == "contributing"
+        assert not lifecycle.gate.closed
+
+
+async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle, monkeypatch):
+    monkeypatch.setattr(lifecycles, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(lifecycle, "_at_gate", lambda: None)  # as if the policy thread were in the middle of a step
+    with pytest.raises(EngineError, match="middle of a step"):
+        await lifecycle.obey(commands.Pause(id="1"))
+    assert lifecycle.gate.closed

@@ -82,3 +82,11 @@ def test_another_models_checkpoint_is_refused_and_left_alone(policy, root):
     with pytest.raises(CheckpointError, match="belongs to another model"):
         load_newest(root, policy, "other")
     assert (root / "r00000001" / checkpoint.SUMS).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(policy, root, tmp_path):
+    save(root, policy, state(1))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+        save(tmp_path / "file", policy, state(2))
+    assert load_newest(root, policy, "b")[0] == state(1)

@@ -52,11 +52,14 @@ async def serve(home: Home, obey: Obey) -> asyncio.Server:
 
 
 async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
-    """Obey one command line; a line that is no command is refused in words."""
+    """Obey one command line; what cannot be read or done is refused in words."""
+    name = ""
     try:
-        return await obey(wire.command(line))
+        command = wire.command(line)
+        name = command.id
+        return await obey(command)
     except EngineError as error:
-        return (events.CommandRefused(id="", title=error.title, advice=error.advice),)
+        return (events.CommandRefused(id=name, title=error.title, advice=error.advice),)
 
 
 def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent]:

@@ -23,6 +23,10 @@ class Gate:
         if self._stopping:
             raise Stopped
 
+    @property
+    def closed(self) -> bool:
+        return not self._open.is_set()
+
     def close(self) -> None:
         self._open.clear()
 

@@ -11,6 +11,7 @@ from typing import assert_never
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.teller import Teller
+from waggle.errors import EngineError
 from waggle.protocol import commands, events
 from waggle.protocol.state import AnyEvent, Snapshot
 
@@ -43,6 +44,7 @@ class Lifecycle:
     def stop(self) -> None:
         """End after the step in progress."""
         self._stopping = True
+        self._release()
         self.gate.stop()
 
     async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
@@ -76,22 +78,31 @@ class Lifecycle:
         if self._teller.state.phase == "paused":
             self._tell_phase("paused")  # perhaps with another end
             return
-        await asyncio.wait_for(self._reached.wait(), PAUSE_SECONDS)
+        try:
+            async with asyncio.timeout(PAUSE_SECONDS):
+                await self._reached.wait()
+        except TimeoutError as error:
+            raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
     def _resume(self) -> None:
         self._set_timer(None)
         self._after_round = False
-        self._reached.clear()
+        self._release()
         self.gate.open()
         if self._teller.state.phase in ("paused", "finishing"):
             self._tell_phase("contributing")
+
+    def _release(self) -> None:
+        """Whoever waits for a pause that will not come any more goes on."""
+        self._reached.set()
+        self._reached = asyncio.Event()
 
     def _gate_waits(self) -> None:
         self._loop.call_soon_threadsafe(self._at_gate)
 
     def _at_gate(self) -> None:
         """The policy thread waits between two steps."""
-        if self._stopping:
+        if self._stopping or not self.gate.closed:  # resumed or stopped before this was heard
             return
         self._reached.set()
         self._tell_phase("paused")

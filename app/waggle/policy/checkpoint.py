@@ -63,7 +63,16 @@ def base_of(model: Path) -> str:
 
 
 def save(root: Path, policy: Trained, saved: Saved) -> int:
-    """Write a checkpoint and drop all but the newest three; the bytes written. Raises OSError when the disk says no."""
+    """Write a checkpoint and drop all but the newest three; the bytes written. Raises CheckpointError when the disk says no."""
+    try:
+        return _save(root, policy, saved)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"Round {saved.round - 1} could not be saved: {error}.", "The checkpoints before are kept. Make room on the disk."
+        ) from error
+
+
+def _save(root: Path, policy: Trained, saved: Saved) -> int:
     temporary = root / f".writing-{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
