@@ -32,3 +32,9 @@ def test_every_door_explains_itself(words, capsys):
         cli.main(words)
     assert left.value.code == 0
     assert "usage: waggle" in capsys.readouterr().out
+
+
+def test_options_before_the_door_hold_behind_it():
+    arguments = cli.parser().parse_args(["--home", "/x", "--set", "a.b=1", "engine"])
+    assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
+    assert cli.parser().parse_args(["engine"]).set == []

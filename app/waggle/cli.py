@@ -29,6 +29,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
+    made.set_defaults(home=None, set=[])
     made.add_argument("--version", action="version", version=f"waggle {__version__}")
     _shared(made)
     made.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run instead of an engine")
@@ -65,8 +66,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _shared(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--home", type=Path, metavar="FOLDER", help="where this node keeps everything (default: per user)")
-    made.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE", help="a setting, for this run only")
+    made.add_argument(
+        "--home",
+        type=Path,
+        metavar="FOLDER",
+        default=argparse.SUPPRESS,
+        help="where this node keeps everything (default: per user)",
+    )
+    made.add_argument(
+        "--set", action="append", default=argparse.SUPPRESS, metavar="SECTION.NAME=VALUE", help="a setting, for this run only"
+    )
 
 
 def _window(arguments: argparse.Namespace) -> int:

@@ -89,6 +89,7 @@ def test_a_folder_that_was_copied_while_another_engine_runs_in_it_is_refused(tmp
         engine.wait(events.Ready)
         said = failure(SOLO, home=tmp_path)
         assert "Another engine is running" in said.title
+        assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
         engine.wait_round(engine.rounds()[-1].round + 2 if engine.rounds() else 1, 60)
 
 

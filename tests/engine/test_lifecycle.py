@@ -68,10 +68,33 @@ async def test_a_timed_pause_ends_by_itself(lifecycle):
 async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     assert lifecycle.teller.state.phase == "finishing"
-    assert lifecycle.pause_after_round()
+    assert not lifecycle.gate.closed
+    lifecycle.round_ended()
+    async with asyncio.timeout(5):
+        while lifecycle.teller.state.phase != "paused":
+            await asyncio.sleep(0.01)
+
+
+async def test_a_resume_before_the_round_ended_takes_the_pause_back(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1", after_round=True))
     await lifecycle.obey(commands.Resume(id="2"))
-    assert not lifecycle.pause_after_round()
+    lifecycle.round_ended()
+    assert not lifecycle.gate.closed
     assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_pausing_after_the_round_while_paused_stays_paused(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1"))
+    await lifecycle.obey(commands.Pause(id="2", after_round=True))
+    assert lifecycle.teller.state.phase == "paused"
+
+
+async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1", after_round=True))
+    lifecycle.stop()
+    lifecycle.round_ended()
+    lifecycle.walker.thread.join(5)
+    assert not lifecycle.walker.thread.is_alive()
 
 
 async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):

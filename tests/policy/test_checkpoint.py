@@ -70,6 +70,7 @@ def test_a_write_that_was_cut_short_is_not_a_checkpoint(policy, root):
     (root / ".writing-1").mkdir()
     (root / ".writing-1" / "model.safetensors").write_bytes(b"half")
     assert load_newest(root, policy, "b")[0] == state(1)
+    assert not (root / ".writing-1").exists()
 
 
 def test_nothing_saved_yet_is_no_error(policy, root):
@@ -90,3 +91,22 @@ def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(p
     with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
         save(tmp_path / "file", policy, state(2))
     assert load_newest(root, policy, "b")[0] == state(1)
+
+
+def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path):
+    folder = make_model("llama", tmp_path / "one")
+    (folder / "tokenizer.json").write_text("{}")
+    before = checkpoint.base_of(folder)
+    weights = folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert checkpoint.base_of(folder) != before
+
+
+def test_a_checkpoint_of_a_newer_waggle_is_refused_in_words_and_left_alone(policy, root, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", 1)
+    save(root, policy, Saved(format=2, round=1, step=0, epoch=1, charter="c", base="b"))
+    with pytest.raises(CheckpointError, match="newer Waggle"):
+        load_newest(root, policy, "b")
+    assert [path.name for path in root.iterdir()] == ["r00000001"]

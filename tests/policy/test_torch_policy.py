@@ -168,3 +168,14 @@ def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(ModelError, match="does not know models of type gpt2"):
         TorchPolicy(tmp_path)
+
+
+def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(llama):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    before = {name: tensor.clone() for name, tensor in llama.state()[0].items()}
+    one = batch_of(prompt, row)
+    broken = GroupBatch(one.prompt, one.completions, one.advantage * np.float32(np.nan), one.weight)
+    metrics = llama.step([broken], StepParams(learning_rate=1e-2))
+    assert (metrics.taken, metrics.loss, llama.steps) == (False, 0.0, 0)
+    assert all(torch.equal(before[name], tensor) for name, tensor in llama.state()[0].items())

@@ -1,9 +1,12 @@
 """A whole round on a fake policy and a fake swarm, with the real verifier."""
 
+import dataclasses
+
+import msgspec
 import numpy as np
 import pytest
 
-from waggle.errors import Stopped
+from waggle.errors import CharterError, Stopped
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.tasks.charter import first_swarm
@@ -142,3 +145,17 @@ def test_everything_a_node_wrote_is_offered_to_the_swarm_and_nothing_that_judges
     judged, shared = list(play(0, 100, me, RULES))[1:3]
     assert me.swarm.shared == [one.group for one in judged.groups]
     assert (shared.groups, shared.bytes > 0) == (8, True)
+
+
+def test_a_charter_with_too_few_questions_is_named_instead_of_searched_for_ever(verifier):
+    small = msgspec.structs.replace(CHARTER, index_cap=16, specialties=CHARTER.specialties[:1])
+    me = dataclasses.replace(node(verifier), charter=small)
+    with pytest.raises(CharterError, match="too few questions"):
+        draw(0, 100, me, dataclasses.replace(RULES, questions=64))
+
+
+def test_a_large_group_of_a_peer_pulls_no_harder_than_a_small_one(verifier):
+    small, large = external(1, (1.0, 0.0)), external(2, (1.0, 0.0) * 8)
+    me = node(verifier, lines=("just words",), pool=[small, large])
+    lessons = list(play(0, 100, me, RULES))[-1].lessons[-2:]
+    assert lessons[0].pull == pytest.approx(lessons[1].pull, rel=1e-3)

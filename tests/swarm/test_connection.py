@@ -14,7 +14,7 @@ from swarm.live import SOON, Start, free_port, fresh_identity, options, serving
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.connection import Connection, end
-from waggle.swarm.dht import Services
+from waggle.swarm.dht import Connected, Services
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.tasks.charter import Charter
@@ -154,3 +154,10 @@ def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> Non
         return task.cancelled()
 
     assert asyncio.run(main())
+
+
+async def test_a_peer_with_another_kind_of_key_is_met_but_never_remembered(identity: Identity) -> None:
+    rsa = "/ip4/127.0.0.1/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
+    connection = Connection(options(), identity, NOTHING, lambda news: None)
+    connection._remember([Connected(peer_id=b"other", address=rsa, relayed=False)])
+    assert connection._known == ()

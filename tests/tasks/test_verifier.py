@@ -6,7 +6,7 @@ import signal
 import msgspec
 import pytest
 
-from waggle.errors import CharterError
+from waggle.errors import CharterError, VerifierError
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.group import Completion
 from waggle.tasks.questions import split_of
@@ -103,3 +103,16 @@ def test_a_charter_with_an_unknown_specialty_is_refused_in_words():
     charter = msgspec.structs.replace(first_swarm(), specialties=(Specialty(dataset="no_such", title="None"),))
     with pytest.raises(CharterError, match="cannot be made here"):
         Verifier(charter)
+
+
+def test_a_formula_that_explodes_costs_its_sender_the_lot_and_us_seconds():
+    reasons: list[str] = []
+    own = Verifier(first_swarm(), restarted=reasons.append)
+    try:
+        (question,), (answer,) = own.questions([("propositional_logic", 3)]), own.answers([("propositional_logic", 3)])
+        bomb = "(" * 25 + "a0" + "".join(f" ∨ a{i})" for i in range(1, 26))
+        with pytest.raises(VerifierError):
+            own.judge_strangers([(question, said(f"<answer>{bomb}</answer>"))])
+        assert own.judge_strangers([(question, said(f"<answer>{answer}</answer>"))])[0].reward == 1.0
+    finally:
+        own.close()

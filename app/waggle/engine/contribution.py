@@ -47,20 +47,18 @@ class Contribution:
     completions: int
     steps: Callable[[], int]
     save: Callable[[checkpoint.Saved], int]
-    pause_after_round: Callable[[], bool]
+    round_ended: Callable[[], None]
     clock: Callable[[], float] = time.time
     _grown: float = field(default=0.0, init=False)
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
         try:
-            if self.round == 0:
-                self._measure(0)  # where it began
+            self._measure_if_due()
             while True:
                 self.gate()
                 self._play()
-                if self.pause_after_round():
-                    self.gate.close()
+                self.round_ended()
         except Stopped:
             return
 
@@ -85,26 +83,33 @@ class Contribution:
                 case sapo.Learned():
                     count = sum(len(group.verdicts) for group in own.groups)
                     self.tell(telling.learned(stage, count, own.tokens, self.steps()))
+                    if stage.metrics is not None and not stage.metrics.taken:
+                        self.tell(
+                            events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
+                        )
                     seconds = time.perf_counter() - started
                     summary = telling.summary(self.clock(), seconds, own, gathered, stage, titles)
         self._finish(summary, epoch)
 
     def _finish(self, summary: events.RoundSummary, epoch: int) -> None:
-        """Keep the round: checkpoint first, because what the window says is kept must be."""
+        """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
         saved = checkpoint.Saved(
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             completions=self.completions,
         )  # fmt: skip
+        self.history.keep_round(summary)  # before the checkpoint: a round played again replaces it, a lost one leaves a gap
         written = self.save(saved)
-        self.history.keep_round(summary)
         self.tell(events.RoundCompleted(summary=summary))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
-        if self.round % self.plan.held_out_every == 0:
-            self._measure(self.round)
+        self._measure_if_due()
 
-    def _measure(self, number: int) -> None:
+    def _measure_if_due(self) -> None:
+        """Every so many rounds, the first one included; one that a stop cut short is made up for at the next start."""
+        number = self.round
+        if number % self.plan.held_out_every or self.history.has_score(number):
+            return
         score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
         told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total)
         self.history.keep_score(told)

@@ -36,8 +36,7 @@ async def serve(home: Home, obey: Obey) -> asyncio.Server:
     path = socket_path(home)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)
-    if _answers(path):
-        raise EngineError("Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home.")
+    require_free(home)
     path.unlink(missing_ok=True)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,6 +48,12 @@ async def serve(home: Home, obey: Obey) -> asyncio.Server:
         writer.close()
 
     return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
+
+
+def require_free(home: Home) -> None:
+    """Raise EngineError when an engine runs for this folder, before anything in it is touched."""
+    if _answers(socket_path(home)):
+        raise EngineError("Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home.")
 
 
 async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:

@@ -7,32 +7,37 @@ from waggle.errors import Stopped
 
 
 class Gate:
-    """Called by the policy thread between steps; opened and closed from the engine's loop."""
+    """Called by the policy thread between steps; opened and closed from the engine's loop. Stopping is for good."""
 
     def __init__(self, waiting: Callable[[], None]) -> None:
-        self._open = threading.Event()
-        self._open.set()
+        self._changed = threading.Condition()
+        self._closed = False
         self._stopping = False
         self._waiting = waiting
 
     def __call__(self) -> None:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
-        if not self._open.is_set():
-            self._waiting()
-            self._open.wait()
-        if self._stopping:
-            raise Stopped
+        with self._changed:
+            if self._closed and not self._stopping:
+                self._waiting()
+            self._changed.wait_for(lambda: self._stopping or not self._closed)
+            if self._stopping:
+                raise Stopped
 
     @property
     def closed(self) -> bool:
-        return not self._open.is_set()
+        return self._closed
 
     def close(self) -> None:
-        self._open.clear()
+        with self._changed:
+            self._closed = True
 
     def open(self) -> None:
-        self._open.set()
+        with self._changed:
+            self._closed = False
+            self._changed.notify_all()
 
     def stop(self) -> None:
-        self._stopping = True
-        self._open.set()
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()

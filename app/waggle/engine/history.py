@@ -33,6 +33,10 @@ class History:
     def keep_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
 
+    def has_score(self, number: int) -> bool:
+        """Whether the held-out score before this round was taken."""
+        return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
+
     def told(self) -> events.HistoryTold:
         """All rounds thinned evenly to at most 1,000, and every held-out score."""
         count = self._database.execute("select count(*) from rounds").fetchone()[0]

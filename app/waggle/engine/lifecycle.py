@@ -6,6 +6,7 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 """
 
 import asyncio
+import threading
 from typing import assert_never
 
 from waggle.engine.gate import Gate
@@ -29,12 +30,16 @@ class Lifecycle:
         self._resume_timer: asyncio.TimerHandle | None = None
         self._until: float | None = None
         self._after_round = False
+        self._deciding = threading.Lock()  # a resume and the end of a round may come at once
         self._stopping = False
         self.gate = Gate(self._gate_waits)
 
-    def pause_after_round(self) -> bool:
-        """Asked by the policy thread after each round."""
-        return self._after_round
+    def round_ended(self) -> None:
+        """Told by the policy thread after each round: a pause that was to come after it comes now."""
+        with self._deciding:
+            if self._after_round:
+                self._after_round = False
+                self.gate.close()
 
     def begin(self) -> None:
         """Everything is ready; a pause that was asked for meanwhile holds."""
@@ -68,6 +73,9 @@ class Lifecycle:
     async def _pause(self, command: commands.Pause) -> None:
         self._set_timer(command.until)
         preparing = self._teller.state.phase == "preparing"
+        if self._teller.state.phase == "paused":
+            self._tell_phase("paused")  # perhaps with another end
+            return
         if command.after_round and not preparing:
             self._after_round = True
             self._tell_phase("finishing")
@@ -75,9 +83,6 @@ class Lifecycle:
         self.gate.close()
         if preparing:
             return  # the gate is met when loading is done; nothing trains until then
-        if self._teller.state.phase == "paused":
-            self._tell_phase("paused")  # perhaps with another end
-            return
         try:
             async with asyncio.timeout(PAUSE_SECONDS):
                 await self._reached.wait()
@@ -86,9 +91,10 @@ class Lifecycle:
 
     def _resume(self) -> None:
         self._set_timer(None)
-        self._after_round = False
+        with self._deciding:
+            self._after_round = False
+            self.gate.open()
         self._release()
-        self.gate.open()
         if self._teller.state.phase in ("paused", "finishing"):
             self._tell_phase("contributing")
 

@@ -19,7 +19,7 @@ from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
-from waggle.errors import SettingsError, WaggleError
+from waggle.errors import EngineError, SettingsError, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events, wire
 
@@ -37,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     try:
         home = _home(arguments.home)
-    except SettingsError as error:  # there is no place for a record yet
+        control.require_free(home)
+    except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
         return 1
     teller = Teller(home.events)
@@ -127,7 +128,7 @@ def _contribution(
         completions=prepared.completions,
         steps=lambda: policy.steps,
         save=lambda saved: checkpoint.save(home.checkpoints, policy, saved),
-        pause_after_round=lifecycle.pause_after_round,
+        round_ended=lifecycle.round_ended,
     )
 
 

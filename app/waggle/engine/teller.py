@@ -65,11 +65,11 @@ class Teller:
         if isinstance(event, events.CompletionsGrew):
             self._writing.write(line)
             return
+        self._record.write(line)
         if self._record.tell() > FILE_BYTES:
             self._record.close()
             self._record = self._open()
             self._record.write(wire.line(self.stamp(Snapshot(state=self.state))))
-        self._record.write(line)
 
     def _open(self) -> IO[bytes]:
         for old in sorted(self._folder.glob("*.jsonl"))[: -(KEPT_FILES - 1)]:

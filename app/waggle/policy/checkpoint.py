@@ -58,8 +58,13 @@ class SetAside:
 
 
 def base_of(model: Path) -> str:
-    """A short name of the model that training begins from: the hash of its configuration."""
-    return hashlib.sha256((model / "config.json").read_bytes()).hexdigest()[:16]
+    """A short name of the model that training begins from: a hash of its configuration, words, and each weight file's
+    size and first mebibyte."""
+    digest = hashlib.sha256()
+    for path in (model / "config.json", model / "tokenizer.json", *sorted(model.glob("*.safetensors"))):
+        with path.open("rb") as file:
+            digest.update(b"%s\0%d\0" % (path.name.encode(), path.stat().st_size) + file.read(1 << 20))
+    return digest.hexdigest()[:16]
 
 
 def save(root: Path, policy: Trained, saved: Saved) -> int:
@@ -100,12 +105,18 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
     Raises CheckpointError when the checkpoints belong to another model; they stay where they are.
     """
     aside: list[SetAside] = []
+    for unfinished in root.glob(".writing-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
     for folder in _folders(root):
         try:
             saved = _verified(folder)
         except CheckpointError as error:
             aside.append(SetAside(_set_aside(folder), error.title))
             continue
+        if saved.format > FORMAT:
+            raise CheckpointError(
+                f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
+            )
         if saved.base != base:
             raise CheckpointError(
                 f"The saved state in {folder} belongs to another model.",
@@ -132,8 +143,6 @@ def _verified(folder: Path) -> Saved:
         raise CheckpointError(f"It is incomplete: {error}.") from error
     if {"model.safetensors", "moments.safetensors", "state.json"} - {name for _, name in listed}:
         raise CheckpointError("It is incomplete.")
-    if saved.format > FORMAT:
-        raise CheckpointError("It was written by a newer Waggle.", "Update Waggle to go on from it.")
     return saved
 
 

@@ -81,9 +81,10 @@ class TorchPolicy:
             params.pause_point()
             for group in self._optimiser.param_groups:
                 group["lr"] = params.learning_rate
-            if torch.isfinite(norm):
-                self._optimiser.step()
-                self._steps += 1
+            if not torch.isfinite(norm):
+                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, entropy=0.0, taken=False)
+            self._optimiser.step()
+            self._steps += 1
         finally:
             self._optimiser.zero_grad(set_to_none=True)
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm), entropy=entropy / max(1.0, tokens))
@@ -114,10 +115,6 @@ class TorchPolicy:
                     "exp_avg": moments[f"exp_avg.{name}"].to(parameter.device, copy=True),
                     "exp_avg_sq": moments[f"exp_avg_sq.{name}"].to(parameter.device, copy=True),
                 }
-
-    def save_weights(self, folder: Path) -> None:
-        """Write a plain transformers folder's config.json and model.safetensors."""
-        self._model.save_pretrained(folder)
 
     def _learn(self, batch: GroupBatch, params: StepParams) -> tuple[float, float, float, float]:
         lengths = torch.tensor([len(ids) for ids in batch.completions], device=self._device)

@@ -18,7 +18,7 @@ class Lesson:
 
     group: JudgedGroup
     effects: tuple[int, ...]
-    pull: float  # sum of |advantage| over the completions: how strongly this group pulls
+    pull: float  # mean of |advantage| over the completions: how strongly this group pulls, whatever its size
     batch: GroupBatch | None  # None where nothing pulls: skipping is exact
 
 
@@ -53,4 +53,4 @@ def _lesson(
             advantage=advantages[pulls],
             weight=weights[pulls],
         )
-    return Lesson(group=group, effects=effects, pull=float(np.abs(advantages).sum()), batch=batch)
+    return Lesson(group=group, effects=effects, pull=float(np.abs(advantages).mean()), batch=batch)

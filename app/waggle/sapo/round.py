@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.errors import CharterError
 from waggle.rl.batch import Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
 from waggle.rl.noise import generator, uniforms
 from waggle.rl.objective import Clip
@@ -141,7 +142,9 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
         QuestionId(specialties[int(noise.integers(len(specialties)))].dataset, epoch, int(noise.integers(cap)))
         for _ in range(rules.questions)
     ]
-    while ids:
+    for _ in range(cap):
+        if not ids:
+            break
         made = node.verifier.questions([(one.dataset, seed_of(node.charter.digest, node.origin, one)) for one in ids])
         again = []
         for one, question in zip(ids, made, strict=True):
@@ -150,6 +153,10 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
             else:
                 again.append(QuestionId(one.dataset, epoch, (one.index + 1) % cap))
         ids = again
+    if ids:
+        raise CharterError(
+            f"{node.charter.name} has too few questions for {rules.questions} a round.", "Lower learning.questions."
+        )
     groups = tuple((Group(origin=node.origin, id=one, completions=()), question) for one, question in chosen.items())
     return Drawn(number, epoch, groups)
 
@@ -197,8 +204,9 @@ def learn(
     pause_point: Callable[[], None],
 ) -> Learned:
     """One optimiser step on the training set; none where nothing pulls."""
-    own = [local_lesson(node.charter, node.tokens, judged.groups[i], sampled[i], training.size) for i in training.local]
-    others = [external_lesson(node.charter, node.tokens, group, training.size, rules.max_new) for group in training.external]
+    groups = rules.local + rules.external  # the denominator, even where the training set came out smaller
+    own = [local_lesson(node.charter, node.tokens, judged.groups[i], sampled[i], groups) for i in training.local]
+    others = [external_lesson(node.charter, node.tokens, group, groups, rules.max_new) for group in training.external]
     lessons = (*own, *others)
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
     batches = [lesson.batch for lesson in lessons if lesson.batch is not None]

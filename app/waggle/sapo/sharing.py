@@ -16,10 +16,6 @@ class TrainingSet:
     local: tuple[int, ...]
     external: tuple[JudgedGroup, ...]
 
-    @property
-    def size(self) -> int:
-        return len(self.local) + len(self.external)
-
 
 def draw_training_set(
     own: int, pool: Sequence[JudgedGroup], *, local: int, external: int, noise: np.random.Generator

@@ -184,7 +184,9 @@ class Connection:
             self._remember(await dht.peers())
 
     def _remember(self, peers: list[Connected]) -> None:
-        self._known = known_peers.keep(self._options.known_peers, self._known, [peer.address for peer in peers])
+        self._known = known_peers.keep(
+            self._options.known_peers, self._known, [peer.address for peer in peers if _is_address(peer.address)]
+        )
 
     def _is_own(self, address: str) -> bool:
         return address.endswith(f"/p2p/{text_of(self._identity.peer_id)}")
@@ -198,7 +200,8 @@ class Connection:
         skew = statistics.median(skews)
         if abs(skew - self._skew_told) > SKEW_TOLD_S:
             self._skew_told = skew
-            self._tell(ClockSkewed(seconds=skew))
+            if abs(skew) > SKEW_TOLD_S:  # not when it has come right again
+                self._tell(ClockSkewed(seconds=skew))
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         said = ReachFound(reach=reach, peers=len(peers) if reach == "connected" else 0, tried=self._tried, address=address)
@@ -235,7 +238,7 @@ async def _quietly(call: Coroutine[Any, Any, Pong]) -> Pong | None:
 def _is_address(text: str) -> bool:
     try:
         require_address(text)
-    except SwarmError:  # from our own file of known peers: that line is of no use, the others are
+    except SwarmError:  # known from a peer or our own file, with another kind of key perhaps: of no use, the others are
         return False
     return True
 

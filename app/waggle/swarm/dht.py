@@ -187,6 +187,9 @@ async def open_dht(options: SwarmOptions, identity: Identity, services: Services
         raise SwarmError("The network process does not start.", f"Run `waggle doctor`. It says: {error}"[:300]) from error
     try:
         return Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
+    except (hivemind.P2PDaemonError, OSError) as error:  # it died between its start and ours
+        await p2p.shutdown()
+        raise SwarmError("The network process ended while it started.", "Run `waggle doctor`.") from error
     except BaseException:
         await p2p.shutdown()  # also when cancelled: p2pd must not outlive the attempt
         raise

@@ -44,6 +44,6 @@ def _judged(found: Record, charter: Charter, verifier: Verifier) -> tuple[Judged
         if split_of(question.dataset, question.text) != "train":
             continue
         # One group at a time, so that the round's own judging never waits for a whole record.
-        verdicts = verifier.judge([(question, completion) for completion in group.completions])
+        verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
         judged.append(JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=found.round, model=found.model))
     return tuple(judged)

@@ -24,6 +24,8 @@ from waggle.tasks.questions import Question, Split, split_of
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 BATCH_SECONDS = 20.0  # for one request, whatever its size
 DIGEST_QUESTIONS = 64
+HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
+STRANGERS_SECONDS = 2.0  # for one group of a peer: thousands of times what honest text takes
 UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
 
 
@@ -114,10 +116,22 @@ class Verifier:
             return [verdict for item in batch for verdict in self._try([item]) or [UNJUDGED]]
         return verdicts
 
+    def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+        """The same for what a peer sent: little time for all of it, and no second try. Raises VerifierError when the child
+        died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only."""
+        batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
+        reply = self._ask(wire.Judge(batch), attempts=1, seconds=STRANGERS_SECONDS)
+        if not isinstance(reply, wire.Verdicts):
+            raise VerifierError("A completion cannot be judged.")
+        return reply.verdicts
+
     def held_out(self, dataset: str, split: Split, count: int) -> list[Question]:
-        """The first `count` reserved questions of a specialty: the same everywhere, never trained on anywhere."""
+        """The first `count` reserved questions of a specialty: the same everywhere, never trained on anywhere.
+
+        Fewer where the specialty's settings do not make so many different ones.
+        """
         found: list[Question] = []
-        for first in range(0, 1 << 20, 512):
+        for first in range(0, HELD_OUT_SEEDS, 512):
             made = self.questions([(dataset, seed) for seed in range(first, first + 512)])
             known = {question.text for question in found}
             for question in made:
@@ -161,11 +175,11 @@ class Verifier:
             return None
         return reply.verdicts if isinstance(reply, wire.Verdicts) else None
 
-    def _ask(self, request: wire.Request, attempts: int = 2) -> wire.Reply:
+    def _ask(self, request: wire.Request, attempts: int = 2, seconds: float = BATCH_SECONDS) -> wire.Reply:
         with self._lock:
             for _ in range(attempts):
                 try:
-                    return self._decoder.decode(self._child.ask(request, BATCH_SECONDS))
+                    return self._decoder.decode(self._child.ask(request, seconds))
                 except (EOFError, TimeoutError, msgspec.DecodeError) as error:
                     self._restart(str(error))
         raise VerifierError("The judging process keeps ending.", "Run `waggle doctor`.")

@@ -1,6 +1,6 @@
 """The verifier child: the only process that imports reasoning-gym. Makes questions and judges text from strangers.
 
-Left out here: the armed audit hook and the resource limits. The process boundary is what this file gives.
+Left out here: the armed audit hook and all limits but memory. The process boundary is what this file gives.
 """
 
 import json
@@ -20,6 +20,7 @@ RIGHT = 0.99  # rewards from here on count as a right answer
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 CACHED = 4096
+MEMORY_BYTES = 4 << 30  # of address space: reasoning-gym and what it imports take about a quarter
 
 
 class Bench:
@@ -108,8 +109,17 @@ def _claim_stdout() -> BinaryIO:
     return replies
 
 
+def _limit_memory() -> None:
+    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap."""
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
 def main() -> None:
     """Answer requests until stdin closes."""
+    _limit_memory()
     replies = _claim_stdout()
     decoder: msgspec.msgpack.Decoder[wire.Request] = msgspec.msgpack.Decoder(wire.Request)
     bench = Bench(())
