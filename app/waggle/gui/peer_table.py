@@ -13,7 +13,7 @@ from waggle.gui.words import figure, one_line, short_ago, tr
 from waggle.protocol.events import PeerInfo
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Rejected", "Delay", "Seen")
-WIDTHS = (168, 112, 124, 70, 136, 86, 108, 80, 78, 74)
+WIDTHS = (178, 128, 120, 64, 122, 84, 104, 78, 72, 64)
 RIGHT = frozenset((3, 4, 5, 6, 7, 8, 9))
 THIRD_RANK = (2, 7)  # drop out when there is little room
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
