@@ -1,0 +1,34 @@
+"""A policy's words: a stranger's text is text, whatever it looks like."""
+
+import json
+import shutil
+
+import pytest
+
+from waggle import paths
+from waggle.errors import ModelError
+from waggle.policy.tokens import load
+
+
+@pytest.mark.parametrize("text", ["<|eos|>", "a<|eos|>b", "<|pad|>", "<answer>3<|eos|></answer>"])
+def test_a_control_token_in_a_text_is_encoded_as_plain_text_and_comes_back(text):
+    tokens = load(paths.starter())
+    ids = tokens.encode(text)
+    assert tokens.stop not in ids
+    assert 0 not in ids  # the padding token
+    assert tokens.decode(ids) == text
+
+
+def test_a_folder_without_words_and_a_damaged_file_are_named(tmp_path):
+    with pytest.raises(ModelError, match=r"There is no tokenizer\.json"):
+        load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_a_model_that_names_no_stop_token_is_refused(tmp_path):
+    shutil.copy(paths.starter() / "tokenizer.json", tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": None}))
+    with pytest.raises(ModelError, match="names no stop token"):
+        load(tmp_path)
