@@ -19,7 +19,7 @@ def test_everything_a_peer_does_is_counted() -> None:
     trust.answered(PEER, 12.5)
     trust.connected({PEER: "relay"})
 
-    peer = trust.of(PEER)
+    peer = trust.changed()[0]
 
     assert (peer.received, peer.useful, peer.used, peer.taken, peer.rejected) == (3, 2, 2, 5, 1)
     assert (peer.round, peer.model, peer.delay_ms, peer.connection, peer.seen_at) == (4, "larger", 12.5, "relay", 50.0)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ Tell = Callable[[events.EngineEvent], None]
 class Plan:
     """What contribution needs to know beyond the node and its rules."""
 
-    checkpoints: Path
     base: str  # of the model that training began from
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds

@@ -112,7 +112,6 @@ def _contribution(
 ) -> Contribution:
     policy = prepared.opened.policy
     plan = Plan(
-        checkpoints=home.checkpoints,
         base=prepared.base,
         held_out=prepared.held_out,
         held_out_every=chosen.learning.held_out_every,

@@ -3,10 +3,8 @@
 from waggle.protocol import events
 from waggle.sapo import round as sapo
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.group import RIGHT, Group, JudgedGroup
 from waggle.tasks.questions import Question
-
-RIGHT = 0.99
 
 
 def key_of(group: Group) -> str:

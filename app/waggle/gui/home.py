@@ -13,10 +13,9 @@ from waggle.gui.parts import Button, Line, Page, column, frame, held, row, set_t
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.words import ago, figure, one_line, plural, reward, size, tr
-from waggle.protocol.events import ShownCompletion
+from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
-GOOD = 0.99
 LOWEST = 168
 REACH: dict[str, tuple[str, str, str]] = {
     "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
@@ -174,7 +173,7 @@ class GoodAnswer(QFrame):
 def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
     """The newest card with a right answer, and the shortest of its right answers."""
     for card in state.cards:
-        right = [answer for answer in card.completions if answer.judged and answer.reward >= GOOD]
+        right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT]
         if right:
             return card, min(right, key=lambda answer: len(answer.text))
     return None

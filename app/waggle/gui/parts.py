@@ -161,10 +161,6 @@ class Line(Painted):
     def words(self) -> str:
         return self._words
 
-    def set_role(self, role: str) -> None:
-        self._role, self._metrics = role, QFontMetricsF(self.look.font(role))
-        self.updateGeometry()
-
     def sizeHint(self) -> QSize:
         return QSize(int(self._metrics.horizontalAdvance(self._words)) + 2, int(self._metrics.height()) + 2)
 

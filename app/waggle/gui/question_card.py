@@ -11,10 +11,10 @@ from waggle.gui.paint import CHIP, Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
 from waggle.gui.words import LONGEST, ago, one_line, plural, reward, tr, visible
-from waggle.protocol.events import ShownCompletion
+from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
-GOOD, PARTLY = 0.99, 0.2
+PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
 
@@ -28,7 +28,7 @@ def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
     """Words, tone and sign of one answer's chip. A miss is grey: missing is how it learns."""
     if answer.judged:
         words = reward(answer)
-        if answer.reward >= GOOD:
+        if answer.reward >= RIGHT:
             return words, "good", "check"
         return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
     if answer.ended:
@@ -124,7 +124,7 @@ def _lesson(card: Card) -> str:
     if card.mine or less:
         words = plural(likelier, "%n answer made likelier", "%n answers made likelier")
         return words + (tr(", %1 less likely.").replace("%1", str(less)) if less else ".")
-    right = all(answer.reward >= GOOD for answer, effect in zip(card.completions, card.effects, strict=False) if effect > 0)
+    right = all(answer.reward >= RIGHT for answer, effect in zip(card.completions, card.effects, strict=False) if effect > 0)
     learned = (
         plural(likelier, "You learned from %n right answer", "You learned from %n right answers") if right
         else plural(likelier, "You learned from %n answer", "You learned from %n answers")

@@ -10,12 +10,11 @@ from transformers import GenerationConfig
 
 from waggle.lab.starter_tokenizer import PAD, STOP, TAGS, number_of
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion
+from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
 LONGEST = 40  # tokens of a sampled answer
-FULL = 0.99  # a reward that counts as right
 
 
 class Score(NamedTuple):
@@ -93,7 +92,7 @@ def _right(verifier: Verifier, asked: Sequence[Question], written: Sequence[Sequ
     right: list[list[bool]] = []
     for question, texts in zip(asked, written, strict=True):
         verdicts = verifier.judge((question, Completion(text=text, ended=True)) for text in texts)
-        right.append([verdict.reward >= FULL for verdict in verdicts])
+        right.append([verdict.reward >= RIGHT for verdict in verdicts])
     return right
 
 

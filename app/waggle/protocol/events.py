@@ -12,6 +12,8 @@ Phase = Literal["preparing", "contributing", "finishing", "paused", "stopped", "
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 
+RIGHT = 0.99  # rewards from here on are shown as right
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     seq: int = 0
@@ -72,7 +74,7 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     at: float
     reward: float
-    solved: float  # share of own completions with reward >= 0.99
+    solved: float  # share of own completions with reward >= RIGHT
     seconds: float
     completions: int = 0
     tokens: int = 0

@@ -73,7 +73,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     reach: e.Reach = "connecting"
     address: str = ""
-    peers_now: int = 0
     seeds_tried: int = 0
     peers: dict[str, e.PeerInfo] = {}
     up: float = 0.0
@@ -182,9 +181,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
 def _apply_swarm(state: State, event: AnyEvent) -> State:
     match event:
         case e.ReachChanged():
-            return replace(
-                state, reach=event.reach, peers_now=event.peers, seeds_tried=event.tried, address=event.address or state.address
-            )
+            return replace(state, reach=event.reach, seeds_tried=event.tried, address=event.address or state.address)
         case e.PeerChanged():
             peers = {**state.peers, event.peer.id: event.peer}
             if len(peers) > PEERS:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from waggle.rl.batch import SampleParams, nothing
 from waggle.rl.noise import uniforms
 from waggle.sapo.round import Node, Rules, completion_of
-from waggle.tasks.group import Completion
+from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
 
-RIGHT = 0.99
 AT_ONCE = 64  # questions sampled in one call: bounds the memory of keys and values
 
 

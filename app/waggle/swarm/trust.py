@@ -97,11 +97,6 @@ class Trust:
             changed, self._changed = self._changed, {}
             return [self._peers[peer_id] for peer_id in changed if peer_id in self._peers]
 
-    def of(self, peer_id: bytes) -> Standing:
-        """What is known of one peer; of a stranger, its name."""
-        with self._lock:
-            return self._of(peer_id)
-
     def _of(self, peer_id: bytes) -> Standing:
         return self._peers.get(peer_id) or Standing(id=peer_id, name=name_of(peer_id))
 

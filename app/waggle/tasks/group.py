@@ -8,6 +8,8 @@ from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
 
+RIGHT = 0.99  # rewards from here on count as a right answer
+
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """One text for a question. `ended` says whether it stopped by itself or was cut at the length limit."""

@@ -14,9 +14,8 @@ import msgspec
 
 from waggle.tasks import wire
 from waggle.tasks.charter import Specialty
-from waggle.tasks.group import Verdict
+from waggle.tasks.group import RIGHT, Verdict
 
-RIGHT = 0.99  # rewards from here on count as a right answer
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 CACHED = 4096
