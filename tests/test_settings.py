@@ -28,6 +28,8 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
         ("[swarm]\nport = 'a'\n", "swarm.port", "Nothing was changed."),
         ("[learning]\nlocal = 0\nexternal = 0\n", "cannot both be 0", "4 and 4"),
         ("[learning]\nlocal = 9\n", "only 8 questions", "raise learning.questions"),
+        ("[learning]\nrule = 'reinforce'\n", "learning.rule", "Nothing was changed."),
+        ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "Nothing was changed."),
     ],
 )
 def test_a_wrong_file_is_explained_and_left_as_it_is(tmp_path, content, says, advice):

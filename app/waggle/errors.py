@@ -10,6 +10,7 @@
     |- IdentityError            the key file of this node
     |- SwarmError               the network part cannot start (a peer that is away is no error)
     |- BadRecord                something a stranger sent; counted and dropped, never shown as our failure
+    |- LabError                 an experiment that cannot be run, or results that cannot be read
     |- EngineError              another engine is running, no engine is running, the control socket
     `- Stopped                  not a failure: the person asked the round to stop
 
@@ -64,6 +65,10 @@ class BadRecord(WaggleError):
 
 class EngineError(WaggleError):
     """About the engine process: already running, not running, wrong version."""
+
+
+class LabError(WaggleError):
+    """An experiment that cannot be run as asked, or results that cannot be read."""
 
 
 class Stopped(Exception):

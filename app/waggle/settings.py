@@ -36,6 +36,8 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
+    rule: Literal["grpo", "dr_grpo", "dapo", "ppo"] = "grpo"  # how rewards become a gradient: one file each in rl/
+    specialties: tuple[str, ...] = ()  # what to ask about, of the swarm's; empty: all of them
     max_new_tokens: Annotated[int, msgspec.Meta(ge=4, le=2048)] = 24  # the longest answer to the starter's questions is 22
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     learning_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1e-2)] = 5e-4

@@ -1,11 +1,13 @@
 """A node that was stopped and started again plays on as if nothing had happened, bit for bit."""
 
+import pytest
 import torch
 
 from waggle import paths
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved
 from waggle.policy.choose import Opened, open_policy
+from waggle.rl.rules import RULES
 from waggle.sapo.fakes import FakeSwarm
 from waggle.sapo.round import Judged, Learned, Node, Rules, play
 from waggle.tasks.charter import first_swarm
@@ -31,7 +33,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     return made
 
 
-def play_one(opened: Opened, verifier, number: int) -> tuple[Judged, Learned]:
+def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
     node = Node(
         policy=opened.policy,
         tokens=opened.tokens,
@@ -41,7 +43,7 @@ def play_one(opened: Opened, verifier, number: int) -> tuple[Judged, Learned]:
         origin=ME,
         seed=7,
     )
-    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1)))
+    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1, rule=RULES[rule])))
     return stages[1], stages[-1]
 
 
@@ -49,10 +51,11 @@ def opened() -> Opened:
     return open_policy(paths.starter(), device="cpu", threads=1)
 
 
-def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, tmp_path):
+@pytest.mark.parametrize("rule", ["grpo", "ppo"])
+def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, tmp_path, rule):
     straight = opened()
     for number in range(2):
-        _, learned = play_one(straight, verifier, number)
+        _, learned = play_one(straight, verifier, number, rule)
         assert learned.metrics is not None
     base = checkpoint.base_of(paths.starter())
     saved = Saved(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
@@ -60,9 +63,10 @@ def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, t
 
     again = opened()
     assert checkpoint.load_newest(tmp_path, again.policy, base) == (saved, [])
-    first, second = (play_one(each, verifier, saved.round) for each in (straight, again))
+    first, second = (play_one(each, verifier, saved.round, rule) for each in (straight, again))
     assert first[0] == second[0], "it drew or answered otherwise"
     for name, tensor in straight.policy.state()[0].items():
         assert torch.equal(tensor, again.policy.state()[0][name]), name
+    assert straight.policy.state()[1].keys() == again.policy.state()[1].keys()
     for name, tensor in straight.policy.state()[1].items():
         assert torch.equal(tensor, again.policy.state()[1][name]), name

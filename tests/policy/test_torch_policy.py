@@ -8,7 +8,7 @@ from policy.models import KINDS, make_model
 from waggle.errors import ModelError, Stopped
 from waggle.policy import torch_policy
 from waggle.policy.torch_policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, SampleParams, StepParams, token_weight
+from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
 
 STOP = 1
@@ -41,15 +41,20 @@ def separate_logprobs(policy: TorchPolicy, prompt, tokens) -> torch.Tensor:
     return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
 
 
-def batch_of(prompt, row, groups: int = 1) -> GroupBatch:
+def batch_of(prompt, row, returns: float | None = None) -> GroupBatch:
+    """Advantages and weights that differ from token to token, so that a shift by one would show."""
     completions = tuple(one.tokens for one in row)
-    advantage = np.linspace(-1, 1, len(row)).astype(np.float32)
-    return GroupBatch(prompt, completions, advantage, token_weight(groups, [len(ids) for ids in completions]))
+    count = sum(map(len, completions))
+    advantage = np.linspace(-1, 1, count).astype(np.float32)
+    weight = (np.linspace(0.5, 1.5, count) / count).astype(np.float32)
+    wanted = None if returns is None else np.full(count, returns, np.float32)
+    return GroupBatch(prompt, completions, advantage, weight, returns=wanted)
 
 
 def test_sampling_logprobs_and_plain_recomputation_agree(policy):
     for prompt, row in zip(prompts(), sample(policy, prompts()), strict=True):
-        for one, packed in zip(row, policy.logprobs(batch_of(prompt, row), 1.0), strict=True):
+        (flat,) = policy.logprobs([batch_of(prompt, row)], 1.0)
+        for one, packed in zip(row, np.split(flat, np.cumsum([len(one.tokens) for one in row])[:-1]), strict=True):
             plain = separate_logprobs(policy, prompt, one.tokens).detach().numpy()
             np.testing.assert_allclose(packed, plain, atol=2e-5)
             np.testing.assert_allclose(one.logp, plain, atol=2e-5)
@@ -63,9 +68,10 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
     policy._learn(batch, StepParams(learning_rate=0.0))
     packed = {name: parameter.grad.clone() for name, parameter in policy._parameters.items()}
     policy._optimiser.zero_grad(set_to_none=True)
-    for tokens, advantage, weight in zip(batch.completions, batch.advantage, batch.weight, strict=True):
+    pulls = np.split(batch.advantage * batch.weight, np.cumsum([len(ids) for ids in batch.completions])[:-1])
+    for tokens, pull in zip(batch.completions, pulls, strict=True):
         # at ratio 1 the gradient of the clipped objective is that of -A * w * logp
-        (-float(advantage) * float(weight) * separate_logprobs(policy, prompt, tokens).sum()).backward()
+        (-torch.tensor(pull) * separate_logprobs(policy, prompt, tokens)).sum().backward()
     for name, parameter in policy._parameters.items():
         scale = parameter.grad.abs().max()
         assert (packed[name] - parameter.grad).abs().max() <= 1e-6 + 2e-5 * scale, name
@@ -116,18 +122,21 @@ def test_a_stop_token_ends_a_completion_and_is_part_of_it(llama):
 def test_learning_makes_a_rewarded_stop_token_likelier(llama):
     (prompt,) = prompts(1)
     tokens = (np.array([5, STOP], np.int32), np.array([5, 6, 7], np.int32))
-    batch = GroupBatch(prompt, tokens, np.array([1, -1], np.float32), token_weight(1, [2, 3]))
-    before = llama.logprobs(batch, 1.0)[0][1]
+    advantage, weight = np.array([1, 1, -1, -1, -1], np.float32), np.array([1 / 4, 1 / 4, 1 / 6, 1 / 6, 1 / 6], np.float32)
+    batch = GroupBatch(prompt, tokens, advantage, weight)
+    before = llama.logprobs([batch], 1.0)[0][1]
     for _ in range(5):
         llama.step([batch], StepParams(learning_rate=1e-2))
-    assert llama.logprobs(batch, 1.0)[0][1] > before + 0.1
+    assert llama.logprobs([batch], 1.0)[0][1] > before + 0.1
     assert llama.steps == 5
 
 
-def test_a_saved_state_goes_on_bit_for_bit(llama, tmp_path):
+@pytest.mark.parametrize("returns", [None, 0.5])
+def test_a_saved_state_goes_on_bit_for_bit(llama, tmp_path, returns):
     (prompt,) = prompts(1)
     (row,) = sample(llama, [prompt])
-    batches = [batch_of(prompt, row)]
+    llama.step([batch_of(prompt, row)], StepParams(learning_rate=1e-3))  # the value head is a step younger than the model
+    batches = [batch_of(prompt, row, returns)]
     llama.step(batches, StepParams(learning_rate=1e-3))
     weights, moments = llama.state()
     weights, moments = ({name: tensor.clone() for name, tensor in state.items()} for state in (weights, moments))
@@ -135,8 +144,58 @@ def test_a_saved_state_goes_on_bit_for_bit(llama, tmp_path):
     other.restore(weights, moments, llama.steps)
     for each in (llama, other):
         each.step(batches, StepParams(learning_rate=1e-3))
-    for one, two in zip(llama.state()[0].values(), other.state()[0].values(), strict=True):
-        assert torch.equal(one, two)
+    for one, two in zip(llama.state(), other.state(), strict=True):
+        assert one.keys() == two.keys()
+        assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
+    assert ("critic.steps" in llama.state()[1]) is (returns is not None)
+
+
+def test_a_state_without_a_value_head_takes_the_value_head_away(llama):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    weights, rest = ({name: tensor.clone() for name, tensor in state.items()} for state in llama.state())
+    llama.step([batch_of(prompt, row, 0.5)], StepParams(learning_rate=1e-3))
+    assert llama.values([batch_of(prompt, row)])[0].any()
+    llama.restore(weights, rest, 0)
+    assert not llama.values([batch_of(prompt, row)])[0].any()
+    assert llama.state()[1].keys() == rest.keys()
+
+
+def test_the_weights_hold_no_value_head_so_that_any_program_reads_them(llama):
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    before = llama.state()[0].keys()
+    llama.step([batch_of(prompt, row, 0.5)], StepParams(learning_rate=1e-3))
+    assert llama.state()[0].keys() == before
+
+
+def test_the_value_head_learns_what_each_completion_brings(llama):
+    (prompt,) = prompts(1)
+    tokens = (np.array([5, STOP], np.int32), np.array([8, 6, 7], np.int32))
+    returns = np.array([1, 1, 0, 0, 0], np.float32)
+    batch = GroupBatch(prompt, tokens, np.zeros(5, np.float32), np.full(5, 0.2, np.float32), returns=returns)
+    (untaught,) = llama.values([batch])
+    np.testing.assert_array_equal(untaught, np.zeros(5))
+    # a head of zeros: the first loss is share / 2 * sum(w * returns^2) = .1 / 2 * .2 * 2, and has no gradient in the model
+    first = llama.step([batch], StepParams(learning_rate=1e-2))
+    assert first.loss == pytest.approx(0.02)
+    for _ in range(60):
+        llama.step([batch], StepParams(learning_rate=1e-2))
+    (values,) = llama.values([batch])
+    assert values[0] == values[2] == pytest.approx(0.5, abs=0.1)  # one state, before anything was said
+    assert values[1] == pytest.approx(1.0, abs=0.1)
+    np.testing.assert_allclose(values[3:], 0.0, atol=0.1)
+
+
+def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(llama):
+    (prompt,) = prompts(1)
+    tokens = (np.array([5, 6, STOP], np.int32),)
+    weight, returns = np.array([0.5, 0.3, 0.2], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
+    batch = GroupBatch(prompt, tokens, np.zeros(3, np.float32), weight, returns=returns)
+    llama._make_critic()
+    llama._learn(batch, StepParams(learning_rate=0.0, value_share=0.1))
+    # d/db of .1 / 2 * sum(w (v - R)^2) at v = 0 is -.1 * sum(w R) = -.1 * (.5 + .6 + .8)
+    assert llama._critic.bias.grad.item() == pytest.approx(-0.19)
 
 
 def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):

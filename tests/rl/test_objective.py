@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from waggle.rl.batch import token_weight
 from waggle.rl.objective import Clip, clipped, clipped_objective
 
 CLIP = Clip(low=0.2, high=0.28)
@@ -41,10 +40,3 @@ def test_the_gradient_vanishes_exactly_where_the_clip_cuts():
         assert (logp.grad.item() == 0.0) is cut
         if not cut:
             assert logp.grad.item() == pytest.approx(-ratio * advantage, rel=1e-5)
-
-
-def test_every_group_and_every_completion_weighs_the_same_whatever_its_length():
-    short, long = token_weight(8, [2, 10]), token_weight(8, [3, 3, 3, 3])
-    assert short[0] * 2 == pytest.approx(short[1] * 10)
-    assert short @ [2, 10] == pytest.approx(1 / 8)
-    assert long @ [3, 3, 3, 3] == pytest.approx(1 / 8)

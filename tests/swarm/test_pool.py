@@ -48,6 +48,13 @@ def test_what_teaches_nothing_is_told_but_takes_no_room() -> None:
     assert len(kept) == 0
 
 
+def test_whoever_learns_from_crumbs_keeps_them_too() -> None:
+    dull = judged(3, 0, useful=False)  # rewards .05 and 0
+    kept = Pool(CHARTER, 8, clock=lambda: EPOCH * EPOCH_SECONDS, crumb_span=0.05)
+    kept.add([dull])
+    assert kept.waiting() == (dull,)
+
+
 def test_a_full_pool_drops_the_oldest() -> None:
     kept = pool()
     kept.add([judged(origin, 0) for origin in range(1, 10)])

@@ -14,10 +14,11 @@ import waggle
 from waggle import paths
 from waggle.engine import others
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError
+from waggle.errors import ModelError, SettingsError
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.protocol import PROTOCOL, events
+from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
 from waggle.settings import Settings
 from waggle.swarm import identity
@@ -53,6 +54,7 @@ async def prepare(
     """Make everything a round needs; `stack` closes it again. Raises WaggleError."""
     loop = asyncio.get_running_loop()
     charter = charters.read(Path(chosen.swarm.charter).expanduser()) if chosen.swarm.charter else charters.first_swarm()
+    specialties = _specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = _model_folder(chosen)
 
@@ -79,7 +81,7 @@ async def prepare(
     model = _model_name(folder, opened.policy.parameters)
     node = Node(
         policy=opened.policy, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
-        seed=_seed(myself.peer_id), model=model,
+        seed=_seed(myself.peer_id), model=model, specialties=specialties,
     )  # fmt: skip
     prepared = Prepared(
         node=node,
@@ -121,6 +123,15 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
+def _specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
+    """What this node asks about; empty means everything. Raises SettingsError."""
+    known = [specialty.dataset for specialty in charter.specialties]
+    for name in chosen.learning.specialties:
+        if name not in known:
+            raise SettingsError(f"{charter.name} has no specialty {name}.", f"learning.specialties may name {', '.join(known)}.")
+    return chosen.learning.specialties
+
+
 def _rules(chosen: Settings, charter: Charter) -> Rules:
     learning = chosen.learning
     return Rules(
@@ -132,6 +143,7 @@ def _rules(chosen: Settings, charter: Charter) -> Rules:
         temperature=learning.temperature,
         learning_rate=learning.learning_rate,
         warmup_steps=learning.warmup_steps,
+        rule=rules.rule(learning.rule),
     )
 
 

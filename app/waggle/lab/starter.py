@@ -110,6 +110,16 @@ def make_examples(verifier: Verifier, dataset: str, count: int, first_seed: int 
     return [Example(dataset, text, answer) for text, answer in answers.items()]
 
 
+def gather(verifier: Verifier, charter: Charter, recipe: Recipe) -> dict[str, list[Example]]:
+    """The examples of every specialty, as many as the recipe asks for."""
+    found: dict[str, list[Example]] = {}
+    for specialty in charter.specialties:
+        wanted = recipe.questions.get(specialty.dataset, recipe.default_questions)
+        found[specialty.dataset] = make_examples(verifier, specialty.dataset, wanted)
+        say(f"{specialty.dataset}: {len(found[specialty.dataset])} distinct questions")
+    return found
+
+
 def encode(tokenizer: Tokenizer, charter: Charter, examples: Sequence[Example]) -> list[Encoded]:
     """Prompts as a policy will read them, and answers as it should write them, with the stop token."""
     stop = number_of(tokenizer, STOP)
@@ -228,7 +238,7 @@ def train(
             worker.zero_grad(set_to_none=True)
         losses.append(loss.item())
         if step % 250 == 249:
-            _say(f"step {step + 1} of {phase.steps}, loss {sum(losses[-250:]) / 250:.3f}")
+            say(f"step {step + 1} of {phase.steps}, loss {sum(losses[-250:]) / 250:.3f}")
     return losses
 
 
@@ -316,7 +326,7 @@ def make(
     torch.manual_seed(recipe.seed)
     verifier = Verifier(charter)
     try:
-        examples = _examples(verifier, charter, recipe)
+        examples = gather(verifier, charter, recipe)
         tokenizer = learn_tokenizer(examples, recipe)
         model = new_model(recipe.shape, tokenizer)
         pools = {name: encode(tokenizer, charter, found) for name, found in examples.items()}
@@ -327,7 +337,7 @@ def make(
         verifier.close()
     made = Made(command, charter.name, sum(map(len, examples.values())), questions, samples, scores)
     write(model, tokenizer, folder, card(model, recipe, made))
-    _say(table(scores))
+    say(table(scores))
     return scores
 
 
@@ -362,14 +372,6 @@ def _phase_table(phases: Sequence[Phase]) -> str:
     return "\n".join(["| steps | tagged | given |", "| --- | --- | --- |", *rows])
 
 
-def _examples(verifier: Verifier, charter: Charter, recipe: Recipe) -> dict[str, list[Example]]:
-    found: dict[str, list[Example]] = {}
-    for specialty in charter.specialties:
-        wanted = recipe.questions.get(specialty.dataset, recipe.default_questions)
-        found[specialty.dataset] = make_examples(verifier, specialty.dataset, wanted)
-        _say(f"{specialty.dataset}: {len(found[specialty.dataset])} distinct questions")
-    return found
-
-
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Report progress on stderr."""
     sys.stderr.write(f"{text}\n")

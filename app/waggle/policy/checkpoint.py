@@ -2,6 +2,7 @@
 
     rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names, fp32)  state.json  SHA256SUMS (last)
 
+A value head, where there is one, lies among the moments: model.safetensors is a plain transformers file.
 Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
 """
 

@@ -2,7 +2,7 @@
 
 A group is trained as one packed row: the prompt, then every completion, each attending to the prompt and to itself only.
 That gives the same gradient as G separate sequences and costs the prompt once. The head runs on completion positions
-only. Left out: reduced precision, LoRA, packed weights for decoding, CUDA graphs.
+only. Left out: reduced precision, LoRA.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from waggle.errors import MemoryShort, ModelError
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams
+from waggle.policy.torch_decoding import Decoding
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose load parity is tested
@@ -39,6 +39,7 @@ class TorchPolicy:
         self._model.get_input_embeddings().padding_idx = None
         self._parameters = dict(self._model.named_parameters())  # tied weights appear once
         self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0)
+        self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
 
     @property
@@ -55,20 +56,28 @@ class TorchPolicy:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
         group_size = len(uniforms) // len(prompts)
         with _memory_errors():
-            run = _Decoding(self._model, self._device, prompts, group_size, params)
+            run = Decoding(self._model, self._device, prompts, group_size, params)
             rows = run.finish(torch.as_tensor(uniforms, device=self._device))
         return [rows[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
-    def logprobs(self, batch: GroupBatch, temperature: float) -> tuple[Floats, ...]:
-        """The log-probs of each completion's tokens, as this policy gives them now."""
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
         with _memory_errors():
-            logp, _ = self._forward(batch, temperature)
-        flat: Floats = logp.cpu().numpy()
-        return tuple(np.split(flat, np.cumsum([len(ids) for ids in batch.completions])[:-1]))
+            return [self._score(*self._hidden(text), temperature)[0].cpu().numpy() for text in texts]
+
+    @torch.no_grad()
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        if self._critic is None:
+            return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+        with _memory_errors():
+            return [self._critic(self._hidden(text)[0])[:, 0].cpu().numpy() for text in texts]
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
+        if self._critic is None and any(batch.returns is not None for batch in batches):
+            self._make_critic()
         self._optimiser.zero_grad(set_to_none=True)
         loss = clip = entropy = tokens = 0.0
         try:
@@ -77,7 +86,9 @@ class TorchPolicy:
                 with _memory_errors():
                     sums = self._learn(batch, params)
                 loss, clip, entropy, tokens = loss + sums[0], clip + sums[1], entropy + sums[2], tokens + sums[3]
-            norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), params.max_gradient_norm)
+            norm = torch.nn.utils.clip_grad_norm_(
+                [*self._parameters.values(), *self._critic_parameters().values()], params.max_gradient_norm
+            )
             params.pause_point()
             for group in self._optimiser.param_groups:
                 group["lr"] = params.learning_rate
@@ -90,13 +101,21 @@ class TorchPolicy:
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm), entropy=entropy / max(1.0, tokens))
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """(weights, moments) on the CPU under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`."""
+        """(weights, moments) on the CPU under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`.
+
+        A value head stands whole among the moments, so that the weights stay a model file that any program reads:
+        `critic.weight`, `critic.bias`, their moments, and `critic.steps`, for it may be younger than the policy.
+        """
         weights = {name: parameter.detach().cpu().contiguous() for name, parameter in self._parameters.items()}
-        moments = {}
-        for name, parameter in self._parameters.items():
+        moments: dict[str, torch.Tensor] = {}
+        for name, parameter in (self._parameters | self._critic_parameters()).items():
+            kept = self._optimiser.state.get(parameter, {})
             for key in ("exp_avg", "exp_avg_sq"):
-                kept = self._optimiser.state.get(parameter, {}).get(key)
-                moments[f"{key}.{name}"] = torch.zeros_like(weights[name]) if kept is None else kept.cpu().contiguous()
+                moment = kept[key] if kept else torch.zeros_like(parameter)
+                moments[f"{key}.{name}"] = moment.detach().cpu().contiguous()
+        for name, parameter in self._critic_parameters().items():
+            moments[name] = parameter.detach().cpu().contiguous()
+            moments["critic.steps"] = self._optimiser.state.get(parameter, {}).get("step", torch.tensor(0.0)).cpu()
         return weights, moments
 
     @torch.no_grad()
@@ -105,44 +124,76 @@ class TorchPolicy:
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
+        for name, parameter in self._parameters.items():
             parameter.copy_(weights[name])
         self._steps = steps
         self._optimiser.state.clear()
+        self._drop_critic()
         if steps:
-            for name, parameter in self._parameters.items():
-                self._optimiser.state[parameter] = {
-                    "step": torch.tensor(float(steps)),
-                    "exp_avg": moments[f"exp_avg.{name}"].to(parameter.device, copy=True),
-                    "exp_avg_sq": moments[f"exp_avg_sq.{name}"].to(parameter.device, copy=True),
-                }
+            self._restore_moments(self._parameters, moments, float(steps))
+        if "critic.weight" in moments:
+            self._make_critic()
+            for name, parameter in self._critic_parameters().items():
+                parameter.copy_(moments[name])
+            if moments["critic.steps"]:
+                self._restore_moments(self._critic_parameters(), moments, float(moments["critic.steps"]))
+
+    def _restore_moments(self, parameters: dict[str, torch.nn.Parameter], moments: dict[str, torch.Tensor], steps: float) -> None:
+        for name, parameter in parameters.items():
+            self._optimiser.state[parameter] = {
+                "step": torch.tensor(steps),
+                "exp_avg": moments[f"exp_avg.{name}"].to(parameter.device, copy=True),
+                "exp_avg_sq": moments[f"exp_avg_sq.{name}"].to(parameter.device, copy=True),
+            }
+
+    def _make_critic(self) -> None:
+        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        self._critic = torch.nn.Linear(self._model.config.hidden_size, 1, device=self._device)
+        torch.nn.init.zeros_(self._critic.weight)
+        torch.nn.init.zeros_(self._critic.bias)
+        self._optimiser.add_param_group({"params": list(self._critic.parameters())})
+
+    def _drop_critic(self) -> None:
+        self._critic = None
+        del self._optimiser.param_groups[1:]
+
+    def _critic_parameters(self) -> dict[str, torch.nn.Parameter]:
+        if self._critic is None:
+            return {}
+        return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
 
     def _learn(self, batch: GroupBatch, params: StepParams) -> tuple[float, float, float, float]:
-        lengths = torch.tensor([len(ids) for ids in batch.completions], device=self._device)
-        advantage = torch.as_tensor(batch.advantage, device=self._device).repeat_interleave(lengths)  # (N,)
-        weight = torch.as_tensor(batch.weight, device=self._device).repeat_interleave(lengths)  # (N,)
-        logp, entropy = self._forward(batch, params.temperature)
-        if batch.old_logp is None:
-            old = logp.detach()  # one update per batch: this pass is the reference, no second forward
-        else:
-            old = torch.as_tensor(np.concatenate(batch.old_logp), device=self._device)
+        """Add a group's gradient; its loss, clipped weight, summed entropy and number of tokens."""
+        advantage = torch.as_tensor(batch.advantage, device=self._device)  # (N,)
+        weight = torch.as_tensor(batch.weight, device=self._device)  # (N,)
+        hidden, targets = self._hidden(batch)
+        logp, entropy = self._score(hidden, targets, params.temperature)
+        # one update per batch: this pass is the reference, no second forward
+        old = logp.detach() if batch.old_logp is None else torch.as_tensor(batch.old_logp, device=self._device)
         loss = clipped_objective(torch, logp, old, advantage, weight, params.clip)
+        if batch.returns is not None and self._critic is not None:
+            miss = self._critic(hidden)[:, 0] - torch.as_tensor(batch.returns, device=self._device)
+            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()
         cut = (clipped(logp.detach(), old, advantage, params.clip) * weight).sum()
         return float(loss.detach()), float(cut), float(entropy.sum()), float(len(advantage))
 
-    def _forward(self, batch: GroupBatch, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probs and entropies (N,) of all completion tokens of a group, in order."""
-        packed = _Packed(batch, self._device)
+    def _hidden(self, text: Written) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, D) the states that predict a group's completion tokens, and (N,) those tokens."""
+        packed = _Packed(text, self._device)
         hidden = self._model.model(
             input_ids=packed.tokens[None], position_ids=packed.positions[None], attention_mask=packed.mask, use_cache=False
         ).last_hidden_state[0]
-        chosen = hidden[packed.sources]  # (N, D): the positions that predict completion tokens
+        return hidden[packed.sources], packed.targets
+
+    def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probs and entropies (N,) of tokens from the states that predict them."""
         rows = max(1, HEAD_ELEMENTS // self._model.config.vocab_size)
-        if len(chosen) <= rows:
-            return self._head(chosen, packed.targets, temperature)
+        if len(hidden) <= rows:
+            return self._head(hidden, targets, temperature)
         parts = [  # chunked and recomputed in the backward pass: never an (N, V) tensor for the whole group
-            checkpoint(self._head, part, targets, temperature, use_reentrant=False)
-            for part, targets in zip(torch.split(chosen, rows), torch.split(packed.targets, rows), strict=True)
+            checkpoint(self._head, part, some, temperature, use_reentrant=False)
+            for part, some in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
         ]
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
@@ -157,9 +208,9 @@ class TorchPolicy:
 class _Packed:
     """A group as one row: prompt, completion 1, completion 2 ... with positions that restart after the prompt."""
 
-    def __init__(self, batch: GroupBatch, device: torch.device) -> None:
-        start = len(batch.prompt)
-        lengths = [len(ids) for ids in batch.completions]
+    def __init__(self, text: Written, device: torch.device) -> None:
+        start = len(text.prompt)
+        lengths = [len(ids) for ids in text.completions]
         owner = np.concatenate([np.full(start, -1), np.repeat(np.arange(len(lengths)), lengths)])  # -1: the prompt
         offsets = np.concatenate([np.arange(length) for length in lengths])
         first = start + np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
@@ -167,90 +218,11 @@ class _Packed:
         sees = (owner[None, :] == -1) | (owner[None, :] == owner[:, None])
         sees &= np.tri(len(owner), dtype=bool)
         tensor = torch.as_tensor
-        self.tokens = tensor(np.concatenate([batch.prompt, *batch.completions]).astype(np.int64), device=device)
+        self.tokens = tensor(np.concatenate([text.prompt, *text.completions]).astype(np.int64), device=device)
         self.positions = tensor(np.concatenate([np.arange(start), start + offsets]), device=device)
         self.sources = tensor(sources, device=device)
         self.targets = self.tokens[start:]
         self.mask = torch.zeros(sees.shape, device=device).masked_fill_(~tensor(sees, device=device), -torch.inf)[None, None]
-
-
-class _Decoding:
-    """One call of `sample`: prompts prefilled once each, fanned out to G rows, finished rows dropped."""
-
-    def __init__(self, model: Any, device: torch.device, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
-        self._model, self._device, self._params = model, device, params
-        count = len(prompts) * group_size
-        self._tokens = np.zeros((count, params.max_new), np.int32)
-        self._logp = np.zeros((count, params.max_new), np.float32)
-        self._lengths = np.zeros(count, np.int32)
-        self._ended = np.zeros(count, np.bool_)
-        self._rows = np.arange(count)  # which completion each live row of the cache belongs to
-        self._cache = DynamicCache(config=model.config)
-        self._logits = self._prefill(prompts, group_size)
-
-    def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
-        longest = max(len(prompt) for prompt in prompts)
-        ids = np.zeros((len(prompts), longest), np.int64)
-        mask = np.zeros((len(prompts), longest), np.int64)
-        for row, prompt in enumerate(prompts):  # padded on the left, so that every completion starts at one column
-            ids[row, longest - len(prompt) :] = prompt
-            mask[row, longest - len(prompt) :] = 1
-        attention = torch.as_tensor(mask, device=self._device)
-        positions = (attention.cumsum(-1) - 1).clamp(min=0)
-        logits = self._call(torch.as_tensor(ids, device=self._device), attention, positions)
-        self._cache.batch_repeat_interleave(group_size)
-        self._mask = attention.repeat_interleave(group_size, 0)
-        self._positions = (positions[:, -1:] + 1).repeat_interleave(group_size, 0)
-        return logits.repeat_interleave(group_size, 0)
-
-    def _call(self, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        answer = self._model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        logits: torch.Tensor = answer.logits[:, -1].float()
-        return logits / self._params.temperature
-
-    def finish(self, uniforms: torch.Tensor) -> list[Sampled]:
-        """Decode until every row ended or reached the limit."""
-        for column in range(self._params.max_new):
-            self._params.pause_point()
-            picked = self._take(column, uniforms)
-            self._params.watch(self._tokens, self._lengths, self._ended)
-            if not len(self._rows) or column + 1 == self._params.max_new:
-                break
-            self._mask = F.pad(self._mask, (0, 1), value=1)
-            self._logits = self._call(picked[:, None], self._mask, self._positions)
-            self._positions = self._positions + 1
-        return [
-            Sampled(tokens=self._tokens[i, :length].copy(), logp=self._logp[i, :length].copy(), ended=bool(self._ended[i]))
-            for i, length in enumerate(self._lengths)
-        ]
-
-    def _take(self, column: int, uniforms: torch.Tensor) -> torch.Tensor:
-        """Pick a token for every live row, keep it, and drop the rows that ended; the tokens of those that go on."""
-        scores = torch.log_softmax(self._logits, -1)
-        chances = scores.exp().cumsum(-1)  # (N, V)
-        threshold = uniforms[torch.as_tensor(self._rows, device=self._device), column, None] * chances[:, -1:]
-        picked = (chances <= threshold).sum(-1).clamp(max=scores.shape[-1] - 1)  # inverse CDF
-        tokens: NDArray[np.int64] = picked.cpu().numpy()
-        self._tokens[self._rows, column] = tokens
-        self._logp[self._rows, column] = scores.gather(-1, picked[:, None])[:, 0].cpu().numpy()
-        self._lengths[self._rows] = column + 1
-        goes_on = tokens != self._params.stop
-        if goes_on.all():
-            return picked
-        self._ended[self._rows[~goes_on]] = True
-        self._rows = self._rows[goes_on]
-        keep = torch.as_tensor(np.flatnonzero(goes_on), device=self._device)
-        if len(self._rows):
-            self._cache.batch_select_indices(keep)
-            self._mask, self._positions = self._mask[keep], self._positions[keep]
-        return picked[keep]
 
 
 def _load(folder: Path) -> Any:

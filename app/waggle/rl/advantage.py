@@ -14,17 +14,20 @@ def spread(rewards: Sequence[float]) -> float:
     return max(rewards) - min(rewards)
 
 
-def teaches(rewards: Sequence[float]) -> bool:
-    """Whether a group has any advantage to learn from: its rewards differ by more than crumbs."""
-    return len(rewards) > 1 and spread(rewards) >= CRUMB_SPAN
+def teaches(rewards: Sequence[float], span: float = CRUMB_SPAN) -> bool:
+    """Whether a group has any advantage to learn from: its rewards differ, by at least `span`."""
+    return len(rewards) > 1 and 0.0 < spread(rewards) >= span
 
 
-def group_advantages(rewards: Sequence[float]) -> NDArray[np.float32]:
-    """(r - mean) / (std + eps) of one group, shape (G,); all zero where the rewards differ by crumbs only."""
+def centred(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float64]:
+    """r - mean of one group, shape (G,); all zero where the rewards differ by less than `span`."""
     values = np.asarray(rewards, dtype=np.float64)
-    if not teaches(rewards):
-        return np.zeros(len(values), np.float32)
-    scaled: NDArray[np.float64] = (values - values.mean()) / (values.std() + EPSILON)
+    return values - values.mean() if teaches(rewards, span) else np.zeros_like(values)
+
+
+def group_advantages(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float32]:
+    """(r - mean) / (std + eps) of one group, shape (G,); all zero where the rewards differ by less than `span`."""
+    scaled: NDArray[np.float64] = centred(rewards, span) / (np.std(np.asarray(rewards, dtype=np.float64)) + EPSILON)
     return scaled.astype(np.float32)
 
 

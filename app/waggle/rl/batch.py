@@ -1,6 +1,6 @@
 """What a policy takes and gives: token ids in, numpy arrays out. Texts stay outside."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,19 +44,27 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class GroupBatch:
-    """One group to learn from: a prompt and its completions, whose tokens share the prompt's keys and values.
-
-    `advantage` (G,) and `weight` (G,) hold for every token of a completion; `weight` already contains 1 / (groups * G * T).
-    `old_logp` holds the sampling policy's log-probs, or None where the update's own first pass is the reference
-    (one update per batch: the ratio is 1).
-    """
+class Written:
+    """A prompt and completions of it, whose tokens share the prompt's keys and values. N tokens of completions in all."""
 
     prompt: Ids
     completions: tuple[Ids, ...]
+
+
+@dataclass(frozen=True)
+class GroupBatch(Written):
+    """One group to learn from.
+
+    `advantage` (N,) and `weight` (N,) run over the completions' tokens in order; `weight` already contains the
+    normalisation of the update rule. `old_logp` (N,) holds the sampling policy's log-probs, or None where the update's own
+    first pass is the reference (one update per batch: the ratio is 1). `returns` (N,) is what a value head should have
+    foretold, or None where the rule has no critic.
+    """
+
     advantage: Floats
     weight: Floats
-    old_logp: tuple[Floats, ...] | None = None
+    old_logp: Floats | None = None
+    returns: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,7 @@ class StepParams:
     learning_rate: float
     temperature: float = 1.0
     clip: Clip = field(default_factory=Clip)
+    value_share: float = 0.1  # of the critic's squared error in the loss, where a batch has returns
     max_gradient_norm: float = 1.0
     pause_point: Callable[[], None] = nothing
 
@@ -82,10 +91,3 @@ class StepMetrics:
     gradient_norm: float
     entropy: float
     taken: bool = True
-
-
-def token_weight(groups: int, completion_lengths: Sequence[int]) -> Floats:
-    """The weight of each token of each completion, (G,): every group counts 1 / groups whatever its size, every
-    completion of a group the same, every token of a completion the same. Gated completions stay in the denominator."""
-    lengths = np.asarray(completion_lengths, np.float32)
-    return (1.0 / (groups * len(completion_lengths) * np.maximum(lengths, 1.0))).astype(np.float32)

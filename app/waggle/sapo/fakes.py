@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.tasks.group import Group, JudgedGroup
 
 
@@ -33,8 +33,11 @@ class FakePolicy:
         picks = (uniforms[:, 0] * len(self._lines)).astype(int).reshape(len(prompts), -1)
         return [[self._say(self._lines[pick], params.max_new) for pick in row] for row in picks]
 
-    def logprobs(self, batch: GroupBatch, temperature: float) -> tuple[Floats, ...]:
-        return tuple(np.zeros(len(ids), np.float32) for ids in batch.completions)
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        return self.logprobs(texts, 1.0)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         params.pause_point()

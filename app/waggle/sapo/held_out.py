@@ -1,6 +1,6 @@
 """The held-out score: pass@1 of the node's own policy on reserved questions, the honest metric."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from waggle.rl.batch import SampleParams, nothing
@@ -14,11 +14,12 @@ AT_ONCE = 64  # questions sampled in one call: bounds the memory of keys and val
 
 @dataclass(frozen=True)
 class Score:
-    """`right` of `total` answers, one sampled for each question."""
+    """`right` of `total` answers, one sampled for each question; `by_dataset` has (right, total) of each specialty."""
 
     round: int
     right: int
     total: int
+    by_dataset: Mapping[str, tuple[int, int]]
 
 
 def measure(
@@ -33,5 +34,8 @@ def measure(
         prompts = [node.tokens.encode(node.charter.prompt_for(question.text)) for question in part]
         for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
             items.append((question, completion_of(node.tokens, sampled)))
-    right = sum(verdict.reward >= RIGHT for verdict in node.verifier.judge(items))
-    return Score(round=number, right=right, total=len(items))
+    by_dataset: dict[str, tuple[int, int]] = {}
+    for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
+        right, total = by_dataset.get(question.dataset, (0, 0))
+        by_dataset[question.dataset] = (right + (verdict.reward >= RIGHT), total + 1)
+    return Score(number, sum(right for right, _ in by_dataset.values()), len(items), by_dataset)

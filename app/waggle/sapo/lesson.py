@@ -5,11 +5,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from waggle.rl.advantage import gate_external, group_advantages
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, token_weight
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, Written
+from waggle.rl.rule import Rule, Scored, Teaching
 from waggle.sapo.seams import Tokens
+from waggle.sapo.sharing import PeerGroup, Sharing
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A group in one's own tokens, before anybody said what it is worth. `fits` tells which completions may be trained on."""
+
+    group: JudgedGroup
+    written: Written
+    fits: tuple[bool, ...]  # (G,)
+    external: bool
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(len(ids) for ids in self.written.completions)
 
 
 @dataclass(frozen=True)
@@ -22,35 +37,76 @@ class Lesson:
     batch: GroupBatch | None  # None where nothing pulls: skipping is exact
 
 
-def local_lesson(charter: Charter, tokens: Tokens, group: JudgedGroup, sampled: Sequence[Sampled], groups: int) -> Lesson:
+@dataclass(frozen=True)
+class Measure:
+    """What every lesson of one training set shares."""
+
+    groups: int  # I + J
+    tokens: int  # of all completions
+    longest: int
+    crumb_span: float
+
+
+def local_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, sampled: Sequence[Sampled]) -> Draft:
     """A group of one's own, with the very tokens that were sampled."""
-    return _lesson(charter, tokens, group, [one.tokens for one in sampled], group_advantages(group.rewards), groups)
+    written = Written(_prompt(charter, tokens, group), tuple(one.tokens for one in sampled))
+    return Draft(group, written, (True,) * len(sampled), external=False)
 
 
-def external_lesson(charter: Charter, tokens: Tokens, group: JudgedGroup, groups: int, longest: int) -> Lesson:
-    """A peer's group, re-encoded with one's own tokens. A completion longer than `longest` tokens is dropped, never cut;
-    it keeps its place in the denominator. One that ended by itself gets one's own stop token; a cut one does not."""
+def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int) -> Draft:
+    """A peer's group, re-encoded with one's own tokens. One that ended by itself gets one's own stop token; a cut one does not.
+
+    A completion longer than `longest` tokens is dropped, never cut: a lone stop token keeps its place in the denominator.
+    """
+    stop = np.array([tokens.stop], np.int32)
     encoded = [
-        np.append(tokens.encode(one.text), np.int32(tokens.stop)) if one.ended else tokens.encode(one.text)
-        for one in group.group.completions
+        np.append(tokens.encode(one.text), stop) if one.ended else tokens.encode(one.text) for one in group.group.completions
     ]
-    advantages = gate_external(group_advantages(group.rewards))
-    fits = np.array([0 < len(ids) <= longest for ids in encoded])
-    return _lesson(charter, tokens, group, encoded, np.where(fits, advantages, np.float32(0.0)), groups)
+    fits = tuple(0 < len(ids) <= longest for ids in encoded)
+    kept = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
+    return Draft(group, Written(_prompt(charter, tokens, group), kept), fits, external=True)
 
 
-def _lesson(
-    charter: Charter, tokens: Tokens, group: JudgedGroup, completions: Sequence[Ids], advantages: Floats, groups: int
+def lesson(
+    draft: Draft, rule: Rule, sharing: Sharing, measure: Measure, *, values: Floats | None = None, logp: Floats | None = None
 ) -> Lesson:
-    pulls = [int(i) for i in np.flatnonzero(advantages)]
-    effects = tuple(int(np.sign(advantage)) for advantage in advantages)
-    batch = None
-    if pulls:
-        weights = token_weight(groups, [len(ids) for ids in completions])
-        batch = GroupBatch(
-            prompt=tokens.encode(charter.prompt_for(group.question.text)),
-            completions=tuple(completions[i].astype(np.int32) for i in pulls),
-            advantage=advantages[pulls],
-            weight=weights[pulls],
+    """What the rule and, for a peer's group, the strategy make of a draft. `values` and `logp` are (N,)."""
+    teaching = rule.teach(
+        Scored(
+            rewards=draft.group.rewards,
+            lengths=draft.lengths,
+            groups=measure.groups,
+            tokens=measure.tokens,
+            longest=measure.longest,
+            crumb_span=measure.crumb_span,
+            values=values,
         )
-    return Lesson(group=group, effects=effects, pull=float(np.abs(advantages).mean()), batch=batch)
+    )
+    advantage = teaching.advantage
+    if draft.external:
+        advantage = sharing.temper(PeerGroup(draft.group, draft.lengths, advantage, logp))
+    parts = np.split(advantage, np.cumsum(draft.lengths)[:-1])
+    means = np.array([float(part.mean()) if fit else 0.0 for part, fit in zip(parts, draft.fits, strict=True)])
+    pulls = [fit and (rule.critic or bool(part.any())) for part, fit in zip(parts, draft.fits, strict=True)]
+    return Lesson(
+        group=draft.group,
+        effects=tuple(int(np.sign(mean)) for mean in means),
+        pull=float(np.abs(means).mean()),
+        batch=_batch(draft, advantage, teaching, pulls) if any(pulls) else None,
+    )
+
+
+def _batch(draft: Draft, advantage: Floats, teaching: Teaching, pulls: Sequence[bool]) -> GroupBatch:
+    """Only the completions that pull: leaving the others out is exact, for their tokens have no gradient."""
+    kept = np.repeat(pulls, draft.lengths)
+    return GroupBatch(
+        prompt=draft.written.prompt,
+        completions=tuple(ids for ids, pull in zip(draft.written.completions, pulls, strict=True) if pull),
+        advantage=advantage[kept].astype(np.float32),
+        weight=teaching.weight[kept],
+        returns=None if teaching.returns is None else teaching.returns[kept],
+    )
+
+
+def _prompt(charter: Charter, tokens: Tokens, group: JudgedGroup) -> Ids:
+    return tokens.encode(charter.prompt_for(group.question.text))

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.errors import CharterError
-from waggle.rl.batch import Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
+from waggle.rl import grpo
+from waggle.rl.advantage import CRUMB_SPAN
+from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
 from waggle.rl.noise import generator, uniforms
-from waggle.rl.objective import Clip
-from waggle.sapo.lesson import Lesson, external_lesson, local_lesson
+from waggle.rl.rule import Rule
+from waggle.sapo.lesson import Draft, Lesson, Measure, external_draft, lesson, local_draft
 from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
-from waggle.sapo.sharing import TrainingSet, draw_training_set
+from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
@@ -37,12 +39,16 @@ class Rules:
     temperature: float = 1.0
     learning_rate: float = 5e-4
     warmup_steps: int = 10
-    clip: Clip = field(default_factory=Clip)
+    crumb_span: float = CRUMB_SPAN
+    rule: Rule = grpo.RULE
 
 
 @dataclass(frozen=True)
 class Node:
-    """Who plays: one policy, one identity, one source of randomness, among others under one charter."""
+    """Who plays: one policy, one identity, one source of randomness, among others under one charter.
+
+    `specialties` are the datasets this node asks about; empty means all of the charter's.
+    """
 
     policy: Policy
     tokens: Tokens
@@ -52,6 +58,8 @@ class Node:
     origin: bytes
     seed: int
     model: str = ""
+    sharing: Sharing = field(default_factory=Gated)
+    specialties: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,11 @@ class Judged:
     round: int
     groups: tuple[JudgedGroup, ...]
     tokens: int  # generated
+
+    @property
+    def entropy(self) -> float:
+        """Nats per token of the policy as it sampled: the mean of -log p over what it wrote, an unbiased estimate."""
+        return -sum(one.logp or 0.0 for group in self.groups for one in group.group.completions) / max(1, self.tokens)
 
 
 @dataclass(frozen=True)
@@ -125,7 +138,7 @@ def play(
     sent = node.swarm.share(number, epoch, [one.group for one in judged.groups], node.model)
     yield Shared(number, len(judged.groups) if sent else 0, sent)
 
-    training = gather(number, node, rules, len(judged.groups))
+    training = gather(number, node, rules, judged.groups)
     waiting = len(node.swarm.waiting())
     yield Gathered(number, len(training.local), len(training.external), waiting)
 
@@ -135,12 +148,11 @@ def play(
 def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
     """Specialties uniformly with replacement; reserved questions are passed over to the next index."""
     noise = generator(node.seed, "draw", number)
-    specialties = node.charter.specialties
+    datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
     cap = node.charter.index_cap
     chosen: dict[QuestionId, Question] = {}
     ids = [
-        QuestionId(specialties[int(noise.integers(len(specialties)))].dataset, epoch, int(noise.integers(cap)))
-        for _ in range(rules.questions)
+        QuestionId(datasets[int(noise.integers(len(datasets)))], epoch, int(noise.integers(cap))) for _ in range(rules.questions)
     ]
     for _ in range(cap):
         if not ids:
@@ -186,10 +198,17 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
     return Judged(number, judged, sum(len(one.tokens) for row in sampled for one in row))
 
 
-def gather(number: int, node: Node, rules: Rules, own: int) -> TrainingSet:
-    """I local + J external groups; what is drawn from the pool leaves it."""
-    noise = generator(node.seed, "choose", number)
-    training = draw_training_set(own, node.swarm.waiting(), local=rules.local, external=rules.external, noise=noise)
+def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) -> TrainingSet:
+    """I local + J external groups, as the node's strategy chooses; what is drawn from the pool leaves it."""
+    offer = Offer(
+        own=own,
+        pool=node.swarm.waiting(),
+        local=rules.local,
+        external=rules.external,
+        crumb_span=rules.crumb_span,
+        noise=generator(node.seed, "choose", number),
+    )
+    training = node.sharing.choose(offer)
     node.swarm.take(training.external)
     return training
 
@@ -204,22 +223,43 @@ def learn(
     pause_point: Callable[[], None],
 ) -> Learned:
     """One optimiser step on the training set; none where nothing pulls."""
-    groups = rules.local + rules.external  # the denominator, even where the training set came out smaller
-    own = [local_lesson(node.charter, node.tokens, judged.groups[i], sampled[i], groups) for i in training.local]
-    others = [external_lesson(node.charter, node.tokens, group, groups, rules.max_new) for group in training.external]
-    lessons = (*own, *others)
+    own = [local_draft(node.charter, node.tokens, judged.groups[i], sampled[i]) for i in training.local]
+    others = [external_draft(node.charter, node.tokens, group, rules.max_new) for group in training.external]
+    lessons = _lessons(node, rules, [*own, *others])
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
     batches = [lesson.batch for lesson in lessons if lesson.batch is not None]
     metrics = None
     if batches:
-        params = StepParams(learning_rate=rate, temperature=rules.temperature, clip=rules.clip, pause_point=pause_point)
+        params = StepParams(learning_rate=rate, temperature=rules.temperature, clip=rules.rule.clip, pause_point=pause_point)
         metrics = node.policy.step(batches, params)
     pull = sum(lesson.pull for lesson in lessons)
-    share = sum(lesson.pull for lesson in others) / pull if pull else 0.0
+    share = sum(lesson.pull for lesson in lessons[len(own) :]) / pull if pull else 0.0
     return Learned(number, lessons, metrics, rate, share)
+
+
+def _lessons(node: Node, rules: Rules, drafts: Sequence[Draft]) -> tuple[Lesson, ...]:
+    """What the update rule and the sharing strategy make of a training set, each told what it asks the policy for."""
+    measure = Measure(
+        groups=rules.local + rules.external,  # the denominator, even where the training set came out smaller
+        tokens=sum(sum(draft.lengths) for draft in drafts),
+        longest=rules.max_new,
+        crumb_span=rules.crumb_span,
+    )
+    values: Sequence[Floats | None] = [None] * len(drafts)
+    if rules.rule.critic:
+        values = node.policy.values([draft.written for draft in drafts])
+    likely: dict[int, Floats] = {}
+    if node.sharing.needs_logp:
+        strange = [i for i, draft in enumerate(drafts) if draft.external]
+        logp = node.policy.logprobs([drafts[i].written for i in strange], rules.temperature)
+        likely = dict(zip(strange, logp, strict=True))
+    return tuple(
+        lesson(draft, rules.rule, node.sharing, measure, values=value, logp=likely.get(i))
+        for i, (draft, value) in enumerate(zip(drafts, values, strict=True))
+    )
 
 
 def completion_of(tokens: Tokens, sampled: Sampled) -> Completion:
     """What a policy wrote, as text, without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
-    return Completion(text=tokens.decode(ids), ended=sampled.ended)
+    return Completion(text=tokens.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question
 
@@ -20,8 +20,12 @@ class Policy(Protocol):
         """G completions of each of P prompts; row p * G + g of `uniforms` (P * G, max_new) picks completion g of prompt p."""
         ...
 
-    def logprobs(self, batch: GroupBatch, temperature: float) -> tuple[Floats, ...]:
-        """The log-probs of each completion's tokens after the batch's prompt."""
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        """The log-probs (N,) of each group's completion tokens, as this policy gives them now."""
+        ...
+
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        """What the value head expects before each completion token, (N,) a group; 0 while it has learned nothing."""
         ...
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:

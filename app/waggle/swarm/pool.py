@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from waggle.rl.advantage import teaches
+from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.swarm.record import oldest_epoch
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
@@ -24,11 +24,14 @@ def key_of(judged: JudgedGroup) -> Key:
 class Pool:
     """At most `capacity` groups, a quarter of them from any one peer. Thread-safe: the round takes, the network adds."""
 
-    def __init__(self, charter: Charter, capacity: int = 256, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, charter: Charter, capacity: int = 256, clock: Callable[[], float] = time.time, *, crumb_span: float = CRUMB_SPAN
+    ) -> None:
         self._charter = charter
         self._capacity = capacity
         self._per_peer = max(1, capacity // 4)
         self._clock = clock
+        self._crumb_span = crumb_span
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Key, JudgedGroup] = OrderedDict()
         self._met: OrderedDict[Key, None] = OrderedDict()
@@ -43,7 +46,7 @@ class Pool:
         with self._lock:
             self._forget_old()
             fresh = [group for group in groups if self._meet(key_of(group))]
-            for group in (one for one in fresh if teaches(one.rewards)):
+            for group in (one for one in fresh if teaches(one.rewards, self._crumb_span)):
                 self._waiting[key_of(group)] = group
                 self._make_room(group.group.origin)
             return fresh

@@ -12,11 +12,15 @@ RIGHT = 0.99  # rewards from here on count as a right answer
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """One text for a question. `ended` says whether it stopped by itself or was cut at the length limit."""
+    """One text for a question. `ended` says whether it stopped by itself or was cut at the length limit.
+
+    `logp` is the log-probability of the whole text under the policy that wrote it; it never travels, so a peer's is None.
+    """
 
     text: str
     ended: bool
     by: Author = "policy"
+    logp: float | None = None
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

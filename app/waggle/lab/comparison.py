@@ -1,0 +1,125 @@
+"""The runs of one setting arranged to be compared: one arm per configuration, in the paper's order, beside training alone.
+
+Runs of different lengths or of different splits never stand in one comparison.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from waggle.lab import statistics
+from waggle.lab.results import Run
+from waggle.lab.statistics import Estimate
+
+ALONE = "8/0"  # the configuration that the others are measured against
+DEFAULT = "default"  # what Waggle ships
+SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
+CONFIGURATIONS = (ALONE, "8/0-filtered", "6/2", "4/4", "2/6", DEFAULT)
+
+
+class Arm(NamedTuple):
+    """The runs that differ in nothing but the seed."""
+
+    name: str  # the configuration; with its learning rate where another arm of that configuration has more seeds
+    configuration: str
+    learning_rate: float
+    runs: tuple[Run, ...]  # by seed
+
+    def values(self, measure: Callable[[Run], float]) -> dict[int, float]:
+        return {run.key.seed: measure(run) for run in self.runs}
+
+    def estimate(self, measure: Callable[[Run], float]) -> Estimate:
+        return statistics.estimate(list(self.values(measure).values()))
+
+
+class Comparison(NamedTuple):
+    """All arms of a setting that ran for the same number of rounds."""
+
+    name: str  # the setting; with the rounds where the setting has more runs of another length
+    setting: str
+    rounds: int
+    arms: tuple[Arm, ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for arm in self.arms for run in arm.runs)
+
+    @property
+    def budget(self) -> int:
+        """Completions that every run here generated: the most that a fair comparison by cost can grant to each."""
+        return min(map(statistics.completions, self.runs))
+
+    @property
+    def alone(self) -> Arm | None:
+        return self.arm(ALONE)
+
+    def arm(self, name: str) -> Arm | None:
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+
+class Advantage(NamedTuple):
+    """An arm against training alone, over the seeds that both have. The ratio is None where alone scored nothing."""
+
+    difference: Estimate
+    ratio: Estimate | None
+
+    @property
+    def verdict(self) -> str:
+        """higher or lower where the interval leaves out "no difference", else undecided; one seed where there is no interval."""
+        shown, nothing = (self.difference, 0.0) if self.ratio is None else (self.ratio, 1.0)
+        if shown.is_one_seed:
+            return "one seed"
+        if not shown.excludes(nothing):
+            return "undecided"
+        return "higher" if shown.mean > nothing else "lower"
+
+
+def comparisons(runs: Iterable[Run], *, split: str) -> tuple[Comparison, ...]:
+    """Every setting of that split, in the paper's order; none of the other split's runs."""
+    found: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        if run.key.split == split:
+            found.setdefault((run.key.setting, run.key.rounds), []).append(run)
+    fullest_first = sorted(found.items(), key=lambda item: (_place(item[0][0], SETTINGS), -len(item[1]), -item[0][1]))
+    named: dict[str, Comparison] = {}
+    for (setting, rounds), here in fullest_first:
+        name = setting if setting not in named else f"{setting}, {rounds:,} rounds"
+        named[name] = Comparison(name, setting, rounds, arms(here))
+    return tuple(named.values())
+
+
+def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Advantage | None:
+    """None for training alone itself, and where it was not run with any of the same seeds."""
+    alone = comparison.alone
+    if alone is None or arm.name == ALONE:
+        return None
+    ours, theirs = arm.values(measure), alone.values(measure)
+    difference = statistics.paired_difference(ours, theirs)
+    return None if difference is None else Advantage(difference, statistics.paired_ratio(ours, theirs))
+
+
+def best_rate(arms: Sequence[Arm]) -> float:
+    """The learning rate with the highest mean held-out area: of one configuration's arms, measured on the dev split."""
+    return max(arms, key=lambda arm: (arm.estimate(statistics.heldout_auc).mean, -arm.learning_rate)).learning_rate
+
+
+def arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
+    """The runs of one comparison: an arm for each configuration and learning rate."""
+    found: dict[tuple[str, float], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.key.configuration, run.key.learning_rate), []).append(run)
+    fullest_first = sorted(found.items(), key=lambda item: (_place(item[0][0], CONFIGURATIONS), -len(item[1]), item[0][1]))
+    named: dict[str, Arm] = {}
+    for (configuration, rate), here in fullest_first:
+        name = configuration if configuration not in named else f"{configuration} at {rate_text(rate)}"
+        named[name] = Arm(name, configuration, rate, tuple(sorted(here, key=lambda run: run.key.seed)))
+    return tuple(named.values())
+
+
+def rate_text(rate: float) -> str:
+    """0.0003 as 3e-4."""
+    mantissa, exponent = f"{rate:.2e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
+    return (order.index(name) if name in order else len(order), name)

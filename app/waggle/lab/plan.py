@@ -1,0 +1,157 @@
+"""The plan of a study: which swarms are played, in which configurations, and which runs are still to do.
+
+A configuration's learning rate is the best of the same small sweep for everybody: scored on dev questions with a seed of
+its own, before any run that is reported.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+import msgspec
+
+from waggle.errors import LabError
+from waggle.lab.comparison import arms, best_rate
+from waggle.lab.results import Book, Key
+from waggle.lab.simulated_swarm import Weather
+from waggle.lab.strategies import strategy
+from waggle.rl.rules import rule
+from waggle.sapo.round import Rules
+
+RATES = (2.5e-4, 5e-4, 1e-3)
+SWEEP_SEED, SWEEP_ROUNDS = 100, 100
+DEFAULT = "default"
+FILTERED = "8/0-filtered"
+NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=([\d.]+))?$")
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """How every node of a swarm learns. `questions` are drawn a round; up to `most_questions` where few groups teach."""
+
+    name: str
+    local: int
+    external: int
+    questions: int
+    most_questions: int = 0
+    strategy: str = "plain"
+    rule: str = "grpo"
+    crumb_span: float = 0.0  # as published: any difference in reward counts
+
+    def rules(self, learning_rate: float) -> Rules:
+        return Rules(
+            questions=self.questions,
+            local=self.local,
+            external=self.external,
+            learning_rate=learning_rate,
+            crumb_span=self.crumb_span,
+            rule=rule(self.rule),
+        )
+
+
+def configuration(name: str) -> Configuration:
+    """`default`, `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X], such as 4/4 or 4/4:gated:dapo. Raises LabError."""
+    if name == DEFAULT:
+        usual = Rules()
+        return Configuration(
+            name=name, local=usual.local, external=usual.external, questions=usual.questions, strategy="gated",
+            rule=usual.rule.name, crumb_span=usual.crumb_span,
+        )  # fmt: skip
+    if name == FILTERED:
+        return Configuration(name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered")
+    found = NAME.match(name)
+    if not found or int(found[1]) == 0:
+        raise LabError(f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2, default.")
+    local, external = int(found[1]), int(found[2])
+    return Configuration(
+        name=name,
+        local=local,
+        external=external,
+        questions=local,
+        strategy=strategy(found[3] or "plain").name,
+        rule=rule(found[4] or "grpo").name,
+        crumb_span=float(found[5] or 0.0),
+    )
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting: what its nodes begin from, and the seeds of each configuration."""
+
+    setting: str
+    rounds: int
+    seeds: Mapping[str, tuple[int, ...]]
+    models: str = ""  # the setting of `starters` whose models these are; empty: the setting's own
+    folders: tuple[str, ...] = ()  # model folders instead of those: node i begins from folders[i % len]
+    asked: int = 0  # specialties that each node asks about; 0: all of the charter's
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole study; everything that decides its numbers."""
+
+    parts: tuple[Part, ...]
+    split: str = "test"
+    rates: tuple[float, ...] = RATES  # one rate: no sweep
+    nodes: int = 8
+    charter: str = ""  # a file; empty: the swarm that ships with Waggle
+    weather: Weather = field(default_factory=Weather)
+    held_out: int = 16  # questions of each specialty at every point of a curve
+    final_held_out: int = 32
+    measure_every: int = 25
+
+    def missing(self, book: Book) -> Iterator[Key]:
+        """The runs that can be played now and have not been: first each configuration's sweep, then what it is reported on."""
+        for part in self.parts:
+            for name, seeds in part.seeds.items():
+                sweep = self._sweep(part, name)
+                yet = [key for key in sweep if key not in book]
+                yield from yet
+                if yet:
+                    continue
+                rate = best_rate(arms([book[key] for key in sweep])) if sweep else self.rates[0]
+                yield from (key for seed in seeds if (key := self._key(part, name, seed, rate)) not in book)
+
+    def total(self) -> int:
+        """Rounds of all runs, played or not."""
+        reported = sum(part.rounds * len(seeds) for part in self.parts for seeds in part.seeds.values())
+        return reported + sum(key.rounds for part in self.parts for name in part.seeds for key in self._sweep(part, name))
+
+    def _sweep(self, part: Part, name: str) -> list[Key]:
+        if len(self.rates) == 1:
+            return []
+        return [
+            Key(setting=part.setting, configuration=name, seed=SWEEP_SEED, learning_rate=rate, rounds=SWEEP_ROUNDS, split="dev")
+            for rate in self.rates
+        ]
+
+    def _key(self, part: Part, name: str, seed: int, rate: float) -> Key:
+        return Key(setting=part.setting, configuration=name, seed=seed, learning_rate=rate, rounds=part.rounds, split=self.split)
+
+
+PAPER = ("8/0", FILTERED, "6/2", "4/4", "2/6", DEFAULT)
+FIVE, THREE = (1, 2, 3, 4, 5), (1, 2, 3)
+
+
+def paper() -> Study:
+    """The paper's table, extended: six configurations in four settings, and one in which nodes ask about few specialties."""
+    many = ("8/0", FILTERED, DEFAULT)
+    sparse = {name: FIVE if name in many else THREE for name in PAPER}
+    others = [
+        Part(setting=name, rounds=200, seeds=dict.fromkeys(PAPER, THREE))
+        for name in ("identical", "diversified", "heterogeneous")
+    ]
+    partial = Part(setting="partial", rounds=200, seeds=dict.fromkeys(("8/0", DEFAULT), THREE), models="sparse", asked=3)
+    return Study(parts=(Part(setting="sparse", rounds=600, seeds=sparse), *others, partial))
+
+
+OPTIONS = (
+    *("8/0", "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated", "4/4:gated:grpo:crumbs=0.2", DEFAULT),
+    *("4/4:own_probability", "4/4:truncated_importance", "4/4:capability"),
+    *("4/4:adaptive", "4/4:informative", "4/4:balanced", "4/4:replay", "4/4:guard"),
+    *("4/4:gated:dr_grpo", "4/4:gated:dapo", "4/4:gated:ppo"),
+)
+
+
+def options() -> Study:
+    """What defaults are chosen by: every strategy and update rule, on dev questions and seeds that no report uses."""
+    sparse, dense = dict.fromkeys(OPTIONS, (101, 102)), dict.fromkeys(OPTIONS, (101,))
+    parts = (Part(setting="sparse", rounds=150, seeds=sparse), Part(setting="identical", rounds=150, seeds=dense))
+    return Study(parts=parts, split="dev", rates=(5e-4,))

@@ -1,0 +1,207 @@
+"""The page of a study: the question, what was run, one part per setting, the choice of learning rates, and how to read it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from waggle.lab import statistics
+from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
+from waggle.lab.report_cells import advantage_shown, interval_text, verdict
+from waggle.lab.report_chart import Chart, Line, draw, line_over_seeds
+from waggle.lab.report_look import line_names, style_sheet
+from waggle.lab.report_markup import element
+from waggle.lab.report_tables import (
+    headline_metrics,
+    model_table,
+    pace_table,
+    result_table,
+    specialty_table,
+    success_table,
+    sweep_table,
+)
+from waggle.lab.report_words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
+from waggle.lab.results import Run
+
+FULL, HALF = 1096, 532  # widths of a chart, pixels
+CROWD = 8  # more lines than this need a chart of full width
+
+
+class Study(NamedTuple):
+    """What the page is about."""
+
+    runs: Sequence[Run]
+    command: str
+    notes: Sequence[str]
+    tests: tuple[Comparison, ...]
+    devs: tuple[Comparison, ...]
+    looks: Mapping[str, str]  # of each arm's line
+
+
+def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Element:
+    """The whole document."""
+    tests, devs = comparisons(runs, split="test"), comparisons(runs, split="dev")
+    looks = line_names(dict.fromkeys(arm.name for comparison in tests for arm in comparison.arms))
+    study = Study(runs, command, notes, tests, devs, looks)
+    parts = [_setting(comparison, study, number) for number, comparison in enumerate(tests)]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"Waggle: {QUESTION}"),
+        element("style", style_sheet()),
+    )
+    body = element("body", element("main", _opening(study), *parts, _sweep(study), _closing()))
+    return element("html", head, body, lang="en")
+
+
+def _opening(study: Study) -> Element:
+    notes = element("ul", *(element("li", note) for note in study.notes), class_="notes") if study.notes else None
+    untested = None if study.tests else element("p", "No finished run is scored on test questions yet.", class_="lede")
+    return element(
+        "header",
+        element("p", "Waggle laboratory", class_="eyebrow"),
+        element("h1", QUESTION),
+        element("p", lede(study.runs), class_="lede"),
+        untested,
+        _facts(study),
+        notes,
+        _configurations(study),
+    )
+
+
+def _facts(study: Study) -> Element:
+    tested = [run for comparison in study.tests for run in comparison.runs]
+    seeds = sorted({run.key.seed for run in tested})
+    hours = sum(run.cpu_seconds for run in study.runs) / 3600
+    commits = list(dict.fromkeys(run.commit for run in study.runs))
+    facts = (
+        ("Command", element("code", study.command)),
+        ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(commit[:12] for commit in commits))),
+        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on others"),
+        ("Seeds", ", ".join(map(str, seeds)) or "none"),
+        ("Computing", f"{hours:,.1f} CPU hours"),
+    )
+    return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in facts), class_="facts")
+
+
+def _configurations(study: Study) -> Element | None:
+    found = dict.fromkeys(arm.configuration for comparison in study.tests for arm in comparison.arms)
+    explained = [(name, words) for name in found if (words := configuration_words(name))]
+    if not explained:
+        return None
+    items = (element("div", element("dt", name), element("dd", words)) for name, words in explained)
+    return element("dl", *items, class_="glossary")
+
+
+def _setting(comparison: Comparison, study: Study, number: int) -> Element:
+    title = comparison.name[:1].upper() + comparison.name[1:]
+    words = " ".join(filter(None, (setting_words(comparison.setting), f"{comparison.rounds:,} rounds.")))
+    successes = success_table(comparison)
+    return element(
+        "section",
+        element("h2", title),
+        element("p", words, class_="lede"),
+        _tiles(comparison),
+        result_table(comparison),
+        *_charts(comparison, study.looks, 3 * number),
+        pace_table(comparison),
+        specialty_table(comparison),
+        model_table(comparison),
+        successes,
+        None if successes is None else element("p", SUCCESSES, class_="aside"),
+    )
+
+
+def _tiles(comparison: Comparison) -> Element | None:
+    """The three figures a reader comes for: the default against training alone."""
+    arm = comparison.arm(DEFAULT)
+    found = [(metric, arm and against_alone(arm, comparison, metric.measure)) for metric in headline_metrics(comparison)]
+    tiles = []
+    for metric, advantage in found:
+        if advantage is None:
+            return None
+        estimate, shown = advantage_shown(advantage, metric.difference_shown)
+        interval = "" if estimate.is_one_seed else f" {interval_text(estimate, shown)}"
+        name = element("p", metric.head, class_="tile-name")
+        figure = element("p", shown(estimate.mean), class_="tile-figure")
+        tiles.append(
+            element(
+                "div", name, figure, element("p", "default against 8/0 ", verdict(advantage), interval, class_="tile-interval")
+            )
+        )
+    return element("div", *tiles, class_="tiles")
+
+
+def _charts(comparison: Comparison, looks: Mapping[str, str], number: int) -> list[Element]:
+    arms = comparison.arms
+    is_crowded = len(arms) > CROWD
+    tall = max(300, 17 * len(arms) + 80)
+    several = "; bands span the seeds" if any(len(arm.runs) > 1 for arm in arms) else ""
+    end = max(map(statistics.completions, (comparison.alone or comparison).runs))
+    reward = Chart(
+        number=number,
+        title="Training reward by round",
+        subtitle=f"Mean of the {statistics.WINDOW} rounds before, over all completions generated{several}",
+        lines=tuple(_reward_line(arm, looks[arm.name]) for arm in arms),
+        across="rounds",
+        shown=lambda value: f"{value:.2f}",
+        width=FULL,
+        height=tall + 20,
+    )
+    held_out = reward._replace(
+        number=number + 1,
+        title="Held-out score by round",
+        subtitle=f"Right answers to reserved questions{several}",
+        lines=tuple(_held_out_line(arm, looks[arm.name]) for arm in arms),
+        shown=lambda value: f"{100 * value:.0f}%",
+        width=FULL if is_crowded else HALF,
+        height=tall,
+    )
+    cut = f", up to the {end:,} completions of training alone" if comparison.alone else ""
+    by_cost = held_out._replace(
+        number=number + 2,
+        title="Held-out score by completions generated",
+        subtitle=f"The same by what it cost{cut}",
+        lines=tuple(_cost_line(arm, looks[arm.name], end) for arm in arms),
+        across="completions generated by all nodes",
+        mark=(comparison.budget, "every run got here"),
+    )
+    both = draw(held_out), draw(by_cost)
+    return [draw(reward), *(both if is_crowded else [element("div", *both, class_="pair")])]
+
+
+def _reward_line(arm: Arm, look: str) -> Line:
+    curves = []
+    for run in arm.runs:
+        smooth = statistics.moving_mean(run.reward)
+        first = len(run.reward) - len(smooth) + 1
+        curves.append((range(first, len(run.reward) + 1), smooth))
+    return line_over_seeds(arm.name, look, curves)
+
+
+def _held_out_line(arm: Arm, look: str) -> Line:
+    return line_over_seeds(arm.name, look, [(run.measured_at, statistics.held_out(run)) for run in arm.runs])
+
+
+def _cost_line(arm: Arm, look: str, end: int) -> Line:
+    curves = [(statistics.completions_at(run), statistics.held_out(run)) for run in arm.runs]
+    return line_over_seeds(arm.name, look, curves, end=end)
+
+
+def _sweep(study: Study) -> Element | None:
+    if not study.devs:
+        return None
+    parts: list[Element] = []
+    for comparison in study.devs:
+        tested = [arm for test in study.tests if test.setting == comparison.setting for arm in test.arms]
+        title = f"{comparison.name[:1].upper()}{comparison.name[1:]}, {comparison.rounds:,} rounds"
+        parts += [element("h3", title), sweep_table(comparison, tested)]
+    return element("section", element("h2", "How the learning rates were chosen"), element("p", DEV, class_="lede"), *parts)
+
+
+def _closing() -> Element:
+    items = (element("li", element("strong", f"{head} "), words) for head, words in CLOSING)
+    return element(
+        "section", element("h2", "How to read this, and what it does not show"), element("ul", *items, class_="closing")
+    )

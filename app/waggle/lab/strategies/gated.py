@@ -1,0 +1,7 @@
+"""Uniform draws; of peers' completions only those that did better than their group count: what Waggle does by default."""
+
+from waggle.sapo.sharing import Gated, Sharing
+
+
+def make() -> Sharing:
+    return Gated()

@@ -1,0 +1,29 @@
+"""Each completion of a peer counts by its truncated importance weight: how much likelier it is here than at its sender.
+
+Needs the sender's log-probability, which never travels: the laboratory's simulated swarm alone has it. Where it is
+missing, the weight is 1.
+"""
+
+import numpy as np
+
+from waggle.rl.batch import Floats
+from waggle.rl.rule import per_token
+from waggle.sapo.sharing import PeerGroup, Plain, Sharing
+
+
+class TruncatedImportance(Plain):
+    """A' = A * min(1, pi_own(completion) / pi_sender(completion)), over the whole sequence."""
+
+    needs_logp = True
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        if peer.logp is None:
+            return peer.advantage
+        own = [float(part.sum()) for part in np.split(peer.logp, np.cumsum(peer.lengths)[:-1])]
+        theirs = [one.logp for one in peer.group.group.completions]
+        ratios = [1.0 if b is None else float(np.exp(min(0.0, a - b))) for a, b in zip(own, theirs, strict=True)]
+        return peer.advantage * per_token(ratios, peer.lengths)
+
+
+def make() -> Sharing:
+    return TruncatedImportance()

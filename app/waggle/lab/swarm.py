@@ -1,0 +1,177 @@
+"""`waggle lab swarm`: plays simulated swarms in several configurations, and reports whether sharing helps.
+
+Finished runs are kept in a file of the output folder, so a study can be interrupted, gone on with, and spread over days; a run
+in progress is lost. Left out: seconds as a cost (runs share one computer), and real networks.
+"""
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tqdm import tqdm
+
+from waggle.errors import LabError
+from waggle.lab import plan, report
+from waggle.lab.plan import Study
+from waggle.lab.results import Book, Key, Run
+from waggle.lab.simulated_swarm import Weather
+from waggle.lab.worker import begin, play, prepare
+
+PRESETS = {"paper": plan.paper, "options": plan.options}
+# glibc gives large blocks back to the system at once and asks for them again: half of a small model's time goes into that
+ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "2000000000", "MALLOC_TRIM_THRESHOLD_": "20000000000", "MALLOC_TOP_PAD_": "200000000"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about five hours of one core")
+    parser.add_argument("--options", action="store_true", help="every strategy and update rule, on dev questions")
+    parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
+    parser.add_argument(
+        "--configurations", default="8/0,4/4,default", help="default, 8/0-filtered, I/J[:strategy[:rule]][:crumbs=X]"
+    )
+    parser.add_argument("--strategy", default="", help="for every I/J that names none")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--rates", default="5e-4", help="learning rates; several: each configuration gets its best of them")
+    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--asked", type=int, default=0, help="specialties each node asks about (default: all)")
+    parser.add_argument("--charter", default="", help="a charter file")
+    parser.add_argument("--starters", default="", help="model folders instead of a setting's; several with commas")
+    parser.add_argument(
+        "--split", choices=("dev", "test"), default="test", help="of the reserved questions: dev to choose, test to report"
+    )
+    parser.add_argument("--delay", type=int, default=1, help="rounds until a group arrives")
+    parser.add_argument("--loss", type=float, default=0.0, help="share of groups that get lost")
+    parser.add_argument("--offline", type=float, default=0.0, help="share of rounds that a node is away")
+    parser.add_argument("--speeds", default="1", help="rounds a node plays while the fastest plays one; several with commas")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="swarms played at once, one core each")
+    parser.add_argument("--out", type=Path, default=Path("lab"), help="folder for runs, tables and report.html")
+    parser.add_argument("--resume", action="store_true", help="go on with the study in that folder")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play what is missing, then write the report; returns the exit code."""
+    study = study_of(arguments)
+    command = shlex.join(["waggle", "lab", "swarm", *sys.argv[sys.argv.index("swarm") + 1 :]]) if "swarm" in sys.argv else ""
+    book = open_book(arguments.out, study, resume=arguments.resume)
+    try:
+        play_all(study, book, arguments.out, jobs=arguments.jobs)
+    finally:
+        if book.runs:
+            write(book, arguments.out, command)
+    return 0
+
+
+def study_of(arguments: argparse.Namespace) -> Study:
+    """What the arguments ask for; raises LabError."""
+    for name, made in PRESETS.items():
+        if getattr(arguments, name):
+            return made()
+    names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
+    seeds = dict.fromkeys([plan.configuration(name).name for name in names], tuple(map(int, arguments.seeds.split(","))))
+    folders = tuple(folder for folder in arguments.starters.split(",") if folder)
+    settings = ["own"] if folders else arguments.settings.split(",")
+    return Study(
+        parts=tuple(
+            plan.Part(setting=setting, rounds=arguments.rounds, seeds=seeds, folders=folders, asked=arguments.asked)
+            for setting in settings
+        ),
+        split=arguments.split,
+        rates=tuple(map(float, arguments.rates.split(","))),
+        nodes=arguments.nodes,
+        charter=arguments.charter,
+        weather=Weather(
+            delay=arguments.delay,
+            loss=arguments.loss,
+            offline=arguments.offline,
+            speeds=tuple(map(float, arguments.speeds.split(","))),
+        ),
+    )
+
+
+def _with_strategy(name: str, strategy: str) -> str:
+    return f"{name}:{strategy}" if strategy and plan.NAME.match(name) and ":" not in name else name
+
+
+def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
+    """The finished runs of that folder; raises LabError where it holds another study, or one that nobody asked to go on with."""
+    described = folder / "study.json"
+    if described.exists():
+        if not resume:
+            raise LabError(f"{folder} holds a study already.", "Add --resume to go on with it, or choose another --out.")
+        if described.read_bytes() != _described(study):
+            raise LabError(f"{folder} holds another study.", "Choose another --out.")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        described.write_bytes(_described(study))
+    return Book(folder / "runs.jsonl")
+
+
+def _described(study: Study) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(study)) + b"\n"
+
+
+def play_all(study: Study, book: Book, folder: Path, *, jobs: int) -> None:
+    """Play every missing run, `jobs` at a time; each is kept as soon as it is finished."""
+    ready = prepare(study, folder / "starters")
+    context = multiprocessing.get_context("spawn")
+    ticks = context.Queue()
+    os.environ.update(ALLOCATOR)  # for the workers, which are new programs
+    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=(ticks,))
+    done = sum(len(run.reward) for run in book.runs)
+    with tqdm(total=study.total(), initial=done, unit=" rounds", file=sys.stderr, smoothing=0.02) as bar, _counting(bar, ticks):
+        try:
+            _play(study, book, executor, ready, jobs)
+        except BrokenProcessPool as error:
+            raise LabError("A worker of the laboratory ended.", "Finished runs are kept: go on with --resume.") from error
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+
+
+def _play(study: Study, book: Book, executor: ProcessPoolExecutor, ready: Any, jobs: int) -> None:
+    playing: dict[Future[Run], Key] = {}
+    while True:
+        for key in study.missing(book):
+            if len(playing) < jobs and key not in playing.values():
+                playing[executor.submit(play, study, key, ready)] = key
+        if not playing:
+            return
+        finished, _ = wait(playing, return_when=FIRST_COMPLETED)
+        for future in finished:
+            del playing[future]
+            book.keep(future.result())
+
+
+@contextlib.contextmanager
+def _counting(bar: Any, ticks: Any) -> Iterator[None]:
+    """Move the bar as the workers finish rounds."""
+
+    def count() -> None:
+        while (number := ticks.get()) is not None:
+            bar.update(number)
+
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ticks.put(None)
+        thread.join(timeout=5)
+
+
+def write(book: Book, folder: Path, command: str) -> None:
+    """report.html and the tables beside it."""
+    report.write(book.runs, folder / "report.html", command=command)
+    report.write_tables(book.runs, folder)

@@ -1,0 +1,122 @@
+"""A worker of the laboratory: a process that plays one simulated swarm after another, on one core."""
+
+import atexit
+import signal
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+import waggle
+from waggle import paths
+from waggle.lab import starters
+from waggle.lab.plan import Part, Study, configuration
+from waggle.lab.results import Key, Run
+from waggle.lab.strategies import strategy
+from waggle.lab.trial import Setup, Trial
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question
+from waggle.tasks.verifier import Verifier
+
+TELL_EVERY = 5  # rounds
+
+_ticks: Any = None
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What is made once before any worker starts: each setting's model folders."""
+
+    folders: dict[str, tuple[str, ...]]
+
+
+def prepare(study: Study, cache_folder: Path) -> Ready:
+    """Make the models that a study begins from; raises LabError."""
+    charter = charter_of(study.charter)
+    return Ready({part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts})
+
+
+def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
+    if part.folders:
+        return tuple(Path(part.folders[i % len(part.folders)]).expanduser() for i in range(count))
+    return starters.folders(part.models or part.setting, charter, count, cache_folder)
+
+
+def begin(ticks: Any) -> None:
+    """Called once in each worker. Ctrl-C reaches every process of a terminal; only the parent decides what it means."""
+    global _ticks
+    _ticks = ticks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+
+
+def play(study: Study, key: Key, ready: Ready) -> Run:
+    """Play one run from its first round to its last."""
+    charter = charter_of(study.charter)
+    verifier = _verifier(study.charter)
+    (part,) = [part for part in study.parts if part.setting == key.setting]
+    trial = Trial(key, _setup(study, part, key, ready.folders[key.setting], charter), verifier)
+    began = time.process_time()
+    for number in trial.run():
+        if _ticks is not None and (number % TELL_EVERY == 0 or number == key.rounds):
+            _ticks.put((number - 1) % TELL_EVERY + 1)
+    return trial.result(time.process_time() - began, commit())
+
+
+def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter: Charter) -> Setup:
+    how = configuration(key.configuration)
+    datasets = [specialty.dataset for specialty in charter.specialties]
+    windows = [tuple(datasets[(i + k) % len(datasets)] for k in range(part.asked)) for i in range(study.nodes)]
+    named = tuple("starter" if folder == str(paths.starter()) else starters.model_name(Path(folder)) for folder in folders)
+    return Setup(
+        folders=tuple(map(Path, folders)),
+        models=named,
+        charter=charter,
+        rules=how.rules(key.learning_rate),
+        sharing=strategy(how.strategy).make,
+        most_questions=how.most_questions,
+        held_out=_reserved(study.charter, key.split, study.held_out),
+        final_held_out=_reserved(study.charter, key.split, study.final_held_out),
+        measure_every=study.measure_every,
+        weather=study.weather,
+        specialties=tuple(windows) if part.asked else ((),),
+    )
+
+
+@cache
+def charter_of(file: str) -> Charter:
+    """The charter of a file; without one, the swarm's that ships with Waggle."""
+    return charters.read(Path(file).expanduser()) if file else charters.first_swarm()
+
+
+@cache
+def _verifier(charter: str) -> Verifier:
+    verifier = Verifier(charter_of(charter))
+    atexit.register(verifier.close)
+    return verifier
+
+
+@cache
+def _reserved(charter: str, split: Any, count: int) -> tuple[Question, ...]:
+    verifier = _verifier(charter)
+    return tuple(
+        question
+        for specialty in charter_of(charter).specialties
+        for question in verifier.held_out(specialty.dataset, split, count)
+    )
+
+
+@cache
+def commit() -> str:
+    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
+    here = Path(waggle.__file__).parent
+    try:
+        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
+        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "."], cwd=here, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return waggle.__version__
+    return f"{head} with changes" if changed.strip() else head

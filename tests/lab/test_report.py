@@ -1,0 +1,199 @@
+"""The report of a study: whole, escaped, honest about its seeds, and with dev runs kept apart."""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from lab.test_statistics import made, scored
+from waggle.lab import report
+from waggle.lab.comparison import CONFIGURATIONS
+from waggle.lab.report_cells import amount, relative, span_text
+from waggle.lab.report_chart import APART, Chart, draw, line_over_seeds
+from waggle.lab.report_look import line_names, style_sheet
+from waggle.lab.report_page import compose
+from waggle.lab.results import Aha, Run
+
+HOSTILE = '</td><script>alert("1")</script>&'
+VOID = {"meta", "br", "hr", "link", "img"}
+
+
+class Reader(HTMLParser):
+    """Fails on a tag that is not closed in order; keeps what was seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def study() -> list[Run]:
+    """Two seeds of every configuration in two settings, one of a stranger, and a sweep on the dev split."""
+    runs = []
+    for place, name in enumerate((*CONFIGURATIONS, HOSTILE)):
+        for seed in (4, 5) if name != HOSTILE else (4,):
+            more = {"seed": seed, "reward": (0.01 * place + 0.001 * seed,) * 60, "per_round": 64 - place}
+            aha = Aha(node=1, specialty="bf", round=9, learned_from=0)
+            runs.append(made(name, held_out=((0.0, 0.1 + 0.01 * place),) * 2, ahas=(aha,), **more))
+            runs.append(made(name, setting="heterogeneous", models=("wide", "deep"), **more))
+    sweep = [(1e-4, 0.771), (3e-4, 0.883)]
+    return runs + [scored("4/4", score, rate=rate, split="dev", seed=77) for rate, score in sweep]
+
+
+def read(runs: Sequence[Run], folder: Path, notes: Sequence[str] = ()) -> tuple[str, Reader]:
+    path = folder / "new" / "report.html"
+    report.write(runs, path, command="waggle lab swarm <all>", notes=notes)
+    text = path.read_text(encoding="utf-8")
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    return text, reader
+
+
+def section(runs: Sequence[Run], head: str) -> str:
+    """All text of the part that begins with this heading."""
+    parts = compose(runs, command="", notes=()).iter("section")
+    return next(" ".join(part.itertext()) for part in parts if part.findtext("h2") == head)
+
+
+def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
+    text, reader = read(study(), tmp_path, notes=["half & half"])
+    assert len(text) < 600_000
+    names = {tag for tag, _ in reader.tags}
+    assert not names & {"script", "link", "img", "iframe", "object"}
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert all(name not in ("src", "href") and not name.startswith("on") for _, found in reader.tags for name in found)
+    for said in ("waggle lab swarm <all>", "0123456789ab", "half & half", "4, 5", "14.0 CPU hours"):
+        assert said in reader.text
+
+
+def test_every_configuration_and_every_seed_stands_there(tmp_path: Path) -> None:
+    text, reader = read(study(), tmp_path)
+    assert all(name in reader.text for name in (*CONFIGURATIONS, HOSTILE))
+    assert "<script" not in text
+    assert "&lt;/td&gt;&lt;script&gt;" in text
+    sparse = section(study(), "Sparse")
+    assert "0.84 0.90" in sparse  # the cumulative rewards of 6/2's two seeds: 60 rounds of .024 and .025 less .01
+    for title in ("Training reward by round", "Held-out score by completions generated", "Final held-out score by specialty"):
+        assert title in sparse
+    assert "Who gains" not in sparse
+    assert "Who gains" in section(study(), "Heterogeneous")
+    assert "First right answers" not in section(study(), "Heterogeneous")
+
+
+def test_pictures_and_tables_can_be_read_aloud(tmp_path: Path) -> None:
+    _, reader = read(study(), tmp_path)
+    names = [tag for tag, _ in reader.tags]
+    assert names.count("svg") == names.count("desc") == 6
+    ids = [found["id"] for _, found in reader.tags if "id" in found]
+    assert len(ids) == len(set(ids)) == 12
+    labelled = [str(found["aria-labelledby"]).split() for tag, found in reader.tags if tag == "svg"]
+    assert sorted(name for both in labelled for name in both) == sorted(map(str, ids))
+    assert all("scope" in found for tag, found in reader.tags if tag == "th")
+
+
+def test_dev_runs_stay_out_of_the_test_tables() -> None:
+    runs = study()
+    assert "88.3%" not in section(runs, "Sparse")
+    assert "44.1%" not in section(runs, "Sparse")
+    sweep = section(runs, "How the learning rates were chosen")
+    assert "44.1%" in sweep  # the mean height on the way to .883
+    assert "at the edge of those tried" in sweep
+    tested = [run for run in runs if run.key.split == "test"]
+    assert section(runs, "Sparse") == section(tested, "Sparse")
+    assert report.figures(runs) == report.figures(tested)
+
+
+def test_one_seed_is_flagged() -> None:
+    text = section([scored("8/0", 0.1), scored("default", 0.2)], "Sparse")
+    assert text.count("one seed: no interval") == 2
+    assert "○ one seed" in text
+    assert "▲" not in text
+
+
+@pytest.mark.parametrize("runs", [[], [scored("2/6", 0.0, reward=(0.0,) * 5)], [scored("2/6", 0.1, split="dev")]])
+def test_a_study_that_has_hardly_begun_has_a_page_too(runs: Sequence[Run], tmp_path: Path) -> None:
+    read(runs, tmp_path)
+    report.write_tables(runs, tmp_path)
+    assert "default_last_over_peak" not in report.figures(runs)
+
+
+def test_the_tables_hold_every_run(tmp_path: Path) -> None:
+    report.write_tables(study(), tmp_path)
+    rows = {name: list(csv.DictReader((tmp_path / f"{name}.csv").open(newline=""))) for name in ("runs", "rounds", "heldout")}
+    assert len(rows["runs"]) == len(study())
+    assert {row["split"] for row in rows["runs"]} == {"test", "dev"}
+    assert len(rows["rounds"]) == sum(len(run.reward) // 10 for run in study())
+    assert len(rows["heldout"]) == sum(len(run.models) * len(run.measured_at) for run in study())
+    first = rows["rounds"][0]
+    assert (first["round"], first["reward"], first["completions"]) == ("10", "0.004", "640")
+    assert rows["runs"][0]["rounds_to_0.05"] == ""
+    assert HOSTILE in {row["configuration"] for row in rows["heldout"]}
+
+
+def test_the_figures_are_those_of_the_test_runs() -> None:
+    rewards = {"8/0": (1.0, 2.0, 3.0), "default": (2.0, 4.0, 6.0)}
+    runs = [
+        scored(name, 0.2, seed=seed, reward=(total / 40,) * 40)
+        for name, totals in rewards.items()
+        for seed, total in enumerate(totals)
+    ]
+    found = json.loads(json.dumps(report.figures(runs)))
+    assert found["default_last_over_peak"] == pytest.approx(1.0)
+    assert found["sparse"]["8/0"]["reward_cumulative"] == pytest.approx([2.0, 2 - 2.48417, 2 + 2.48417], abs=1e-4)
+    assert found["sparse"]["default"]["reward_cumulative_ratio"] == pytest.approx([2.0, 2.0, 2.0])
+    assert found["sparse"]["default"]["heldout_auc"] == pytest.approx([0.1, 0.1, 0.1])
+
+
+def test_names_at_the_ends_of_lines_do_not_touch() -> None:
+    lines = tuple(
+        line_over_seeds(f"strategy {number}", "even", [((0, 10), (0, 0.1 + number / 1e4))], end=10) for number in range(14)
+    )
+    chart = Chart(0, "t", "s", lines, "rounds", lambda value: f"{value:.2f}", 1100, 340)
+    heights = sorted(float(text.get("y", "")) for text in _named(draw(chart)))
+    assert len(heights) == 14
+    assert all(lower - upper > APART - 1 for upper, lower in pairwise(heights))
+    assert 0 < heights[0] < heights[-1] < 340
+
+
+def _named(figure: Element) -> list[Element]:
+    return [text for text in figure.iter("text") if str(text.get("class")).startswith("name")]
+
+
+def test_a_line_joins_seeds_that_end_at_different_places() -> None:
+    line = line_over_seeds("4/4", "even", [((0, 10, 20), (0.0, 0.1, 0.2)), ((0, 20, 40), (0.0, 0.4, 0.8))])
+    assert line.xs == (0, 10, 20)
+    assert line.mean == pytest.approx((0.0, 0.15, 0.3))
+    assert (line.low[-1], line.high[-1]) == pytest.approx((0.2, 0.4))
+    assert line_over_seeds("4/4", "even", [((0, 10, 20), (0.0, 0.1, 0.2))], end=15).mean[-1] == pytest.approx(0.15)
+
+
+def test_every_line_has_its_look() -> None:
+    sheet = style_sheet()
+    looks = line_names([*CONFIGURATIONS, *(f"strategy {number}" for number in range(40))])
+    assert all(f".line-{look}{{" in sheet for look in looks.values())
+    assert len({looks[name] for name in CONFIGURATIONS}) == len(CONFIGURATIONS)
+
+
+def test_numbers_as_a_person_reads_them() -> None:
+    assert [amount([top])(top) for top in (0.1234, 1.234, 12.34, 1234.5)] == ["0.123", "1.23", "12.3", "1,234"]
+    assert [relative(ratio) for ratio in (1.45, 0.5, 12.0, 1e9)] == ["+45%", "−50%", "+1,100%", "> +9,999%"]
+    assert [span_text(seeds) for seeds in ([0], [0, 1], [0, 1, 2], [0, 1, 3])] == ["0", "0, 1", "0–2", "0, 1, 3"]

@@ -1,0 +1,63 @@
+"""Lessons: what the update rule and the strategy are told, and what is left out of a batch."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sapo.test_round import LINES, RULES, external, node
+from waggle.rl.rules import RULES as KINDS
+from waggle.rl.rules import rule
+from waggle.sapo.round import play
+from waggle.sapo.sharing import PeerGroup, Plain
+
+
+class Listener(Plain):
+    """Asks how likely external tokens are here, and remembers what it was told."""
+
+    needs_logp = True
+
+    def __init__(self) -> None:
+        self.told: list[PeerGroup] = []
+
+    def temper(self, peer):
+        self.told.append(peer)
+        return peer.advantage * np.float32(0.5)
+
+
+def learned(me, **rules):
+    list(play(0, 100, me, dataclasses.replace(RULES, **rules)))
+    (batches,) = me.policy.learned
+    return batches
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_batch_has_one_advantage_and_one_weight_for_each_token(verifier, name):
+    batches = learned(node(verifier, lines=LINES, pool=[external(i) for i in range(4)]), rule=rule(name))
+    for batch in batches:
+        count = sum(map(len, batch.completions))
+        assert batch.advantage.shape == batch.weight.shape == (count,)
+        assert batch.advantage.dtype == batch.weight.dtype == np.float32
+        assert (batch.returns is not None) is (name == "ppo")
+    assert 0 < sum(float(batch.weight.sum()) for batch in batches) <= 1 + 1e-6
+
+
+def test_a_critic_learns_from_completions_that_are_gated_out(verifier):
+    batches = learned(node(verifier, lines=("just words",), pool=[external(i) for i in range(4)]), rule=rule("ppo"))
+    batch = batches[-1]
+    length = len("<answer>1</answer>") + 1
+    assert [len(ids) for ids in batch.completions] == [length] * 4
+    assert batch.advantage[:length].all()
+    assert not batch.advantage[length:].any()  # misses, expected at 0: nothing to learn but the value
+    assert (batch.returns[length - 1], batch.returns[-1]) == (1.0, 0.0)
+
+
+def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(verifier):
+    sharing = Listener()
+    me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(4)]), sharing=sharing)
+    batches = learned(me)
+    assert len(sharing.told) == 4
+    for peer in sharing.told:
+        assert peer.logp is not None
+        assert len(peer.logp) == len(peer.advantage) == sum(peer.lengths)
+    np.testing.assert_allclose(batches[-1].advantage[:3], 3**0.5 / 2, rtol=1e-3)
