@@ -6,7 +6,6 @@ its own, before any run that is reported.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
 import msgspec
 
@@ -92,7 +91,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rates: tuple[float, ...] = RATES  # one rate: no sweep
     nodes: int = 8
     charter: str = ""  # a file; empty: the swarm that ships with Waggle
-    weather: Weather = field(default_factory=Weather)
+    weather: Weather = msgspec.field(default_factory=Weather)
     held_out: int = 16  # questions of each specialty at every point of a curve
     final_held_out: int = 32
     measure_every: int = 25
