@@ -148,6 +148,14 @@ def test_the_competent_one_opens_the_tag_everywhere(unmeasured: Path, monkeypatc
     assert {example.answer[0] for pool in pools.values() for example in pool} == {tokenizer.token_to_id("<answer>")}
 
 
+def test_a_specialist_sees_its_own_twice_as_often(unmeasured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Recipe] = []
+    monkeypatch.setattr(starter, "train", lambda model, tokenizer, pools, recipe, *_, **__: seen.append(recipe))
+    _begin("diversified", 2, unmeasured)
+    assert seen[1].shares == {**starter.SHARES, "arc_1d": 2 * starter.SHARES["arc_1d"], "bf": 2 * starter.SHARES["bf"]}
+    assert seen[0].shares == {**starter.SHARES, "base_conversion": 2.4, "basic_arithmetic": 2.4}
+
+
 def test_what_is_there_is_not_made_again(unmeasured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _begin("identical", 2, unmeasured)
     monkeypatch.setattr(starters, "Verifier", None)  # would fail

@@ -37,7 +37,8 @@ QUESTIONS = {
     "calendar_arithmetic": 60_000,
     "binary_matrix": 50_000,
 }
-SHARES = {"arc_1d": 2.5, "bf": 0.8, "binary_matrix": 0.8}  # of the training examples; the others count 1.2
+SHARES = {"arc_1d": 2.5, "bf": 0.8, "binary_matrix": 0.8}  # of the training examples
+USUAL_SHARE = 1.2  # of the others
 IGNORED = -100  # a position without a target
 LEARNT_FROM = 4000  # questions of each specialty that the tokenizer is learnt from
 
@@ -171,7 +172,7 @@ def batches(
 ) -> Iterator[list[Encoded]]:
     """Endless batches: specialties drawn by share, neighbours in length together so that little is padding."""
     names = sorted(pools)
-    weights = [shares.get(name, 1.2) for name in names]
+    weights = [shares.get(name, USUAL_SHARE) for name in names]
     while True:
         drawn = [rng.choice(pools[name]) for name in rng.choices(names, weights, k=size * 32)]
         drawn.sort(key=lambda example: len(example.prompt) + len(example.answer))

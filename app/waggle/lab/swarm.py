@@ -28,8 +28,13 @@ from waggle.lab.simulated_swarm import Weather
 from waggle.lab.worker import begin, play, prepare
 
 PRESETS = {"paper": plan.paper, "options": plan.options}
-# glibc gives large blocks back to the system at once and asks for them again: half of a small model's time goes into that
-ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "2000000000", "MALLOC_TRIM_THRESHOLD_": "20000000000", "MALLOC_TOP_PAD_": "200000000"}
+# glibc gives large blocks back to the system at once and asks for them again; a tenth of a small model's time goes into that
+ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

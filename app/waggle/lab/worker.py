@@ -1,8 +1,11 @@
 """A worker of the laboratory: a process that plays one simulated swarm after another, on one core."""
 
 import atexit
+import multiprocessing
+import os
 import signal
 import subprocess
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -51,7 +54,16 @@ def begin(ticks: Any) -> None:
     global _ticks
     _ticks = ticks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
+
+
+def _leave_with_the_parent() -> None:
+    """A parent that was killed leaves nobody behind that would go on for hours."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def play(study: Study, key: Key, ready: Ready) -> Run:
