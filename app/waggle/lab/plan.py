@@ -152,5 +152,5 @@ OPTIONS = (
 def options() -> Study:
     """What defaults are chosen by: every strategy and update rule, on dev questions and seeds that no report uses."""
     sparse, dense = dict.fromkeys(OPTIONS, (101, 102)), dict.fromkeys(OPTIONS, (101,))
-    parts = (Part(setting="sparse", rounds=150, seeds=sparse), Part(setting="identical", rounds=150, seeds=dense))
+    parts = (Part(setting="sparse", rounds=120, seeds=sparse), Part(setting="identical", rounds=120, seeds=dense))
     return Study(parts=parts, split="dev", rates=(5e-4,))
