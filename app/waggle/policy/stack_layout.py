@@ -52,17 +52,16 @@ class _Bucket:
 
 
 class Layout:
-    """The rows of every member: `tokens` and `positions` (M, T), `targets` (M, C) with `counts[m]` real ones."""
+    """The rows of every member: `tokens` and `positions` (M, T), `targets` (M, C), padded with 0."""
 
     def __init__(self, rows: Sequence[Sequence[Row]], *, buckets: int = ROWS_AT_ONCE) -> None:
         self._members = len(rows)
-        self.counts = [sum(len(row.sources) for row in each) for each in rows]
         self._groups = [[len(row.sources) for row in each] for each in rows]
         self.width = max(sum(len(row.tokens) for row in each) for each in rows)  # T
         self.tokens = _padded([np.concatenate([row.tokens for row in each]) for each in rows], self.width)
         self.positions = _padded([np.concatenate([row.positions for row in each]) for each in rows], self.width)
         starts = [np.cumsum([0, *[len(row.tokens) for row in each]]) for each in rows]
-        ahead = max(1, *self.counts)
+        ahead = max(sum(counts) for counts in self._groups)
         shifted = [
             [row.sources + at for row, at in zip(each, start, strict=False)] for each, start in zip(rows, starts, strict=True)
         ]
@@ -107,16 +106,9 @@ class Layout:
         """(M, T, D) -> (M, C, D): the places that predict completion tokens."""
         return x[torch.arange(self._members)[:, None], self._sources]
 
-    def split(self, found: torch.Tensor) -> dict[int, list[Floats]]:
-        """(M, C) as arrays for each member's groups."""
-        return {
-            m: list(np.split(found[m, : self.counts[m]].numpy().copy(), np.cumsum(self._groups[m])[:-1]))
-            for m in range(self._members)
-        }
-
-    def mean(self, found: torch.Tensor, member: int) -> float:
-        """The mean of one member's real entries of (M, C)."""
-        return float(found[member, : self.counts[member]].mean())
+    def split(self, found: torch.Tensor) -> list[Floats]:
+        """(C,) of a stack of one as an array for each of its rows."""
+        return list(np.split(found.numpy().copy(), np.cumsum(self._groups[0])[:-1]))
 
 
 def _bucket(part: Sequence[tuple[Row, int]]) -> _Bucket:

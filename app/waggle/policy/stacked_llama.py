@@ -1,9 +1,10 @@
 """Several Llamas of one shape as one: their weights stacked, their forward passes one batched product each.
 
-N small models in one process cost little more than one of N times the batch. Activations are packed: (M, T, D), for M members
-and the T real tokens of each; only attention sees padded rows. Left out: devices, reduced precision, scaled rope.
+Activations are packed: (M, T, D), for M members and the T real tokens of each; only attention sees padded rows. Left out:
+devices, reduced precision, scaled rope.
 """
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,15 @@ class StackedLlama:
         angles = torch.outer(torch.arange(self.shape.positions), _frequencies(self.shape))
         self._cos = torch.cat([angles, angles], -1).cos()  # (positions, head width)
         self._sin = torch.cat([-angles.sin(), angles.sin()], -1)
+
+    def alone(self, member: int) -> "StackedLlama":
+        """One member as a stack of one, in the same memory."""
+        one = copy.copy(self)
+        one.members = 1
+        one.flat, one.gradient = self.flat[member : member + 1], self.gradient[member : member + 1]
+        one._weights = {part: weight.detach()[member : member + 1].requires_grad_() for part, weight in self._weights.items()}
+        one._gradients = [gradient[member : member + 1] for gradient in self._gradients]
+        return one
 
     def backward(self, loss: torch.Tensor) -> None:
         """Write the gradient of `loss` into `gradient`."""

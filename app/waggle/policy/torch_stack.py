@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from waggle.policy.stack_layout import Layout, Row, prompt_row, text_row
+from waggle.policy.stack_layout import Layout, text_row
 from waggle.policy.stack_sampling import sample
 from waggle.policy.stacked_llama import StackedLlama
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
@@ -24,6 +24,7 @@ class TorchStack:
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.model = StackedLlama(folders)
+        self._alone = [self.model.alone(member) for member in range(len(folders))]
         self._rows = [torch.nn.Parameter(row) for row in self.model.flat]  # views: the same memory
         for row, gradient in zip(self._rows, self.model.gradient, strict=True):
             row.grad = gradient
@@ -39,39 +40,42 @@ class TorchStack:
     @torch.no_grad()
     def sample(self, asked: Mapping[int, tuple[Sequence[Ids], Floats]], params: SampleParams) -> dict[int, list[list[Sampled]]]:
         """For each member its prompts and uniforms, as for `sapo.seams.Policy.sample`."""
-        return sample(self.model, asked, params)
+        return {member: sample(self._alone[member], {0: wanted}, params)[0] for member, wanted in asked.items()}
 
     @torch.no_grad()
     def logprobs(self, asked: Mapping[int, Sequence[Written]], temperature: float) -> dict[int, list[Floats]]:
         """See `sapo.seams.Policy.logprobs`."""
-        layout, hidden = self._forward(asked)
-        logp, _ = self._head(layout, hidden, temperature)
-        return layout.split(logp)
+        found = {}
+        for member, texts in asked.items():
+            layout, hidden = _forward(self._alone[member], texts)
+            found[member] = layout.split(_head(self._alone[member], layout, hidden, temperature)[0])
+        return found
 
     @torch.no_grad()
     def values(self, asked: Mapping[int, Sequence[Written]]) -> dict[int, list[Floats]]:
         """See `sapo.seams.Policy.values`."""
-        layout, hidden = self._forward(asked)
-        return layout.split(self.model.values(hidden))
+        found = {}
+        for member, texts in asked.items():
+            layout, hidden = _forward(self._alone[member], texts)
+            found[member] = layout.split(self._alone[member].values(hidden)[0])
+        return found
 
     def step(self, asked: Mapping[int, tuple[Sequence[GroupBatch], StepParams]]) -> dict[int, StepMetrics]:
-        """One optimiser step of each member that asks; the others stay as they are. One temperature for all."""
-        batches = {member: batches for member, (batches, _) in asked.items()}
-        (temperature,) = {params.temperature for _, params in asked.values()}
-        layout, hidden = self._forward(batches)
-        logp, entropy = self._head(layout, hidden, temperature)
-        values = self.model.values(hidden) if any(b.returns is not None for each in batches.values() for b in each) else None
-        losses, cuts = {}, {}
-        for member, (groups, params) in asked.items():
-            now = logp[member, : layout.counts[member]]
-            losses[member], cuts[member] = _loss(now, groups, params)
-            if values is not None and groups[0].returns is not None:
-                losses[member] = losses[member] + _value_loss(values[member, : layout.counts[member]], groups, params)
-        self.model.backward(torch.stack(list(losses.values())).sum())
-        return {
-            member: self._take(member, params, float(losses[member].detach()), cuts[member], layout.mean(entropy, member))
-            for member, (_, params) in asked.items()
-        }
+        """One optimiser step of each member that asks; the others stay as they are.
+
+        Member by member: a whole training set fills the products well, and one model's weights and activations fit a cache.
+        """
+        return {member: self._step(member, batches, params) for member, (batches, params) in asked.items()}
+
+    def _step(self, member: int, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        model = self._alone[member]
+        layout, hidden = _forward(model, batches)
+        logp, entropy = _head(model, layout, hidden, params.temperature)
+        loss, cut = _loss(logp, batches, params)
+        if any(batch.returns is not None for batch in batches):
+            loss = loss + _value_loss(model.values(hidden)[0], batches, params)
+        model.backward(loss)
+        return self._take(member, params, float(loss.detach()), cut, float(entropy.mean()))
 
     def _take(self, member: int, params: StepParams, loss: float, cut: float, entropy: float) -> StepMetrics:
         norm = torch.nn.utils.clip_grad_norm_([self._rows[member]], params.max_gradient_norm)
@@ -83,25 +87,26 @@ class TorchStack:
         self._steps[member] += 1
         return StepMetrics(loss=loss, clip_fraction=cut, gradient_norm=float(norm), entropy=entropy)
 
-    def _forward(self, asked: Mapping[int, Sequence[Written]]) -> tuple[Layout, torch.Tensor]:
-        """The hidden states (M, C, D) that predict completion tokens."""
-        rows: list[list[Row]] = [[text_row(text) for text in asked.get(m, ())] or [prompt_row([0])] for m in range(self.members)]
-        layout = Layout(rows)
-        x = self.model.embed(layout.tokens)
-        for layer in range(self.model.shape.layers):
-            x = self.model.block(layer, x, layout.positions, layout.attend)
-        return layout, layout.sources(x)
-
-    def _head(self, layout: Layout, hidden: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """(log-probs (M, C), entropies (M, C)) of completion tokens."""
-        scores = torch.log_softmax(self.model.logits(hidden) / temperature, -1)
-        with torch.no_grad():
-            entropy = -(scores.exp() * scores).sum(-1)
-        return scores.gather(-1, layout.targets[..., None])[..., 0], entropy
-
     @property
     def members(self) -> int:
         return self.model.members
+
+
+def _forward(model: StackedLlama, texts: Sequence[Written]) -> tuple[Layout, torch.Tensor]:
+    """The hidden states (1, C, D) that predict one member's completion tokens."""
+    layout = Layout([[text_row(text) for text in texts]])
+    x = model.embed(layout.tokens)
+    for layer in range(model.shape.layers):
+        x = model.block(layer, x, layout.positions, layout.attend)
+    return layout, layout.sources(x)
+
+
+def _head(model: StackedLlama, layout: Layout, hidden: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """(log-probs (C,), entropies (C,)) of one member's completion tokens."""
+    scores = torch.log_softmax(model.logits(hidden)[0] / temperature, -1)
+    with torch.no_grad():
+        entropy = -(scores.exp() * scores).sum(-1)
+    return scores.gather(-1, layout.targets[0, :, None])[:, 0], entropy
 
 
 def _loss(logp: torch.Tensor, groups: Sequence[GroupBatch], params: StepParams) -> tuple[torch.Tensor, float]:

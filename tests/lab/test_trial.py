@@ -1,0 +1,173 @@
+"""A simulated swarm is the engine's own round, played for several nodes: same numbers, same questions, nothing reserved."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from waggle import paths
+from waggle.lab import simulated_nodes
+from waggle.lab.results import Key, Run
+from waggle.lab.simulated_nodes import noise_seed, origin_of
+from waggle.lab.simulated_swarm import Weather
+from waggle.lab.starter import Recipe, Shape, new_model, write
+from waggle.lab.starter_tokenizer import build
+from waggle.lab.trial import TICK_SECONDS, Setup, Trial
+from waggle.policy import tokens
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.sapo import round as sapo
+from waggle.sapo.sharing import Gated, Plain
+from waggle.swarm.solo import SoloSwarm
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import EPOCH_SECONDS, epoch_at, split_of
+
+CHARTER = first_swarm()
+ROUNDS = 5
+RULES = sapo.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def key(*, seed: int = 1, rounds: int = ROUNDS) -> Key:
+    return Key(setting="sparse", configuration="test", seed=seed, learning_rate=5e-4, rounds=rounds, split="dev")
+
+
+@pytest.fixture(scope="module")
+def reserved(verifier):
+    return tuple(question for one in CHARTER.specialties for question in verifier.held_out(one.dataset, "dev", 2))
+
+
+@pytest.fixture
+def setup(reserved) -> Setup:
+    return Setup(
+        folders=(paths.starter(),) * 3,
+        models=("starter",) * 3,
+        charter=CHARTER,
+        rules=RULES,
+        sharing=Gated,
+        most_questions=0,
+        held_out=reserved,
+        final_held_out=reserved,
+        measure_every=3,
+    )
+
+
+def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
+    trial = Trial(key(**changes), setup, verifier)
+    assert list(trial.run()) == list(range(1, changes.get("rounds", ROUNDS) + 1))
+    return trial.result(0.0, "here"), trial
+
+
+def watch(trial: Trial) -> list:
+    """Every group that any node shared, and every lesson it took."""
+    seen = []
+    log = trial._log.played
+
+    def noted(tick, member, judged, learned):
+        seen.append((tick, member, judged, learned))
+        log(tick, member, judged, learned)
+
+    trial._log.played = noted
+    return seen
+
+
+def test_the_same_seed_gives_the_same_numbers_twice(setup, verifier):
+    first, second = (played(setup, verifier)[0] for _ in range(2))
+    assert first == second
+    assert first.measured_at == (0, 3, 5)
+    assert len(first.reward) == ROUNDS
+    assert set(first.completions) == {3 * 4 * 4}
+
+
+def test_another_seed_asks_every_node_other_questions(setup, verifier):
+    asked = []
+    for seed in (1, 2):
+        trial = Trial(key(seed=seed, rounds=2), setup, verifier)
+        seen = watch(trial)
+        list(trial.run())
+        asked.append({m: {g.question.text for t, n, judged, _ in seen if n == m for g in judged.groups} for m in range(3)})
+    for member in range(3):
+        assert asked[0][member] != asked[1][member]
+    assert asked[0][0] != asked[0][1] != asked[0][2], "every node of one swarm draws its own"
+
+
+def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, reserved):
+    trial = Trial(key(rounds=8), setup, verifier)
+    seen = watch(trial)
+    list(trial.run())
+    texts = {(one.question.dataset, one.question.text) for _, _, judged, _ in seen for one in judged.groups}
+    texts |= {(one.group.question.dataset, one.group.question.text) for *_, learned in seen for one in learned.lessons}
+    assert len(texts) > 50
+    assert all(split_of(*text) == "train" for text in texts)
+    assert not texts & {(question.dataset, question.text) for question in reserved}
+
+
+def test_stacked_nodes_do_what_nodes_with_a_policy_each_do(setup, verifier, monkeypatch):
+    stacked, _ = played(setup, verifier)
+    monkeypatch.setattr(simulated_nodes, "_by_shape", lambda folders: {None: list(range(len(folders)))})
+    alone, _ = played(setup, verifier)
+    assert stacked.reward == alone.reward
+    assert stacked.held_out == alone.held_out
+    assert stacked.external_share == pytest.approx(alone.external_share, abs=2e-3)
+    assert stacked.entropy == pytest.approx(alone.entropy, abs=2e-3)
+
+
+def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup, verifier):
+    rules = replace(RULES, local=4, external=0)
+    run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
+    node = sapo.Node(
+        policy=TorchPolicy(paths.starter()), tokens=tokens.load(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
+        charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
+    )  # fmt: skip
+    rewards = []
+    for number in range(ROUNDS):
+        at = EPOCH_SECONDS * 2_000_000 + number * TICK_SECONDS
+        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, sapo.Judged))
+        values = [reward for group in judged.groups for reward in group.rewards]
+        rewards.append(round(sum(values) / len(values), 4))
+    assert list(run.reward) == rewards
+
+
+def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifier, tmp_path):
+    texts = {one.dataset: [q.text for q in verifier.questions([(one.dataset, s) for s in range(40)])] for one in CHARTER.specialties}
+    tokenizer = build(texts, merges=200)
+    torch.manual_seed(0)
+    write(new_model(Shape(width=32, layers=1, heads=2, key_value_heads=1, inner=32), tokenizer), tokenizer, tmp_path, Recipe.__doc__)
+    mixed = replace(setup, folders=(paths.starter(), tmp_path, paths.starter()), models=("starter", "tiny", "starter"))
+    trial = Trial(key(rounds=8), mixed, verifier)
+    seen = watch(trial)
+    list(trial.run())
+    lessons = [one for _, member, _, learned in seen if member == 1 for one in learned.lessons if one.batch is not None]
+    foreign = [one for one in lessons if one.group.group.origin != origin_of(1, 1)]
+    assert foreign, "the tiny one learned from nobody"
+    words = tokens.load(tmp_path)
+    for one in foreign:
+        assert words.decode(one.batch.prompt) == CHARTER.prompt_for(one.group.question.text)
+
+
+def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):
+    names = [one.dataset for one in CHARTER.specialties]
+    mine = ((names[4],), (names[7], names[8]), (names[4],))
+    trial = Trial(key(rounds=8), replace(setup, specialties=mine), verifier)
+    seen = watch(trial)
+    list(trial.run())
+    for _, member, judged, _ in seen:
+        assert {group.question.dataset for group in judged.groups} <= set(mine[member])
+    learned = {lesson.group.question.dataset for _, member, _, learned in seen if member == 1 for lesson in learned.lessons}
+    assert names[4] in learned
+
+
+def test_slow_and_absent_nodes_are_missed_by_nobody(setup, verifier):
+    weather = Weather(offline=0.4, speeds=(1.0, 0.5, 1.0), loss=0.2, delay=2)
+    run, _ = played(replace(setup, weather=weather), verifier, rounds=8)
+    assert 0 < sum(run.completions) < 8 * 3 * 16
+    assert all(0 <= reward <= 1 for reward in run.reward)
+
+
+def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier):
+    rules = replace(RULES, local=4, external=0)
+    run, _ = played(replace(setup, rules=rules, most_questions=12), verifier)
+    assert set(run.completions) == {3 * 12 * 4}, "the starter is hardly ever right: three times the questions"
