@@ -10,11 +10,13 @@ from waggle.lab import simulated_nodes
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_nodes import noise_seed, origin_of
 from waggle.lab.simulated_swarm import Weather
-from waggle.lab.starter import Recipe, Shape, new_model, write
+from waggle.lab.starter import Shape, new_model, write
 from waggle.lab.starter_tokenizer import build
+from waggle.lab.strategies import strategy
 from waggle.lab.trial import TICK_SECONDS, Setup, Trial
 from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl import ppo
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Gated, Plain
 from waggle.swarm.solo import SoloSwarm
@@ -132,10 +134,17 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
 
 
 def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifier, tmp_path):
-    texts = {one.dataset: [q.text for q in verifier.questions([(one.dataset, s) for s in range(40)])] for one in CHARTER.specialties}
+    texts = {
+        one.dataset: [q.text for q in verifier.questions([(one.dataset, s) for s in range(40)])] for one in CHARTER.specialties
+    }
     tokenizer = build(texts, merges=200)
     torch.manual_seed(0)
-    write(new_model(Shape(width=32, layers=1, heads=2, key_value_heads=1, inner=32), tokenizer), tokenizer, tmp_path, Recipe.__doc__)
+    write(
+        new_model(Shape(width=32, layers=1, heads=2, key_value_heads=1, inner=32), tokenizer),
+        tokenizer,
+        tmp_path,
+        "A tiny model.",
+    )
     mixed = replace(setup, folders=(paths.starter(), tmp_path, paths.starter()), models=("starter", "tiny", "starter"))
     trial = Trial(key(rounds=8), mixed, verifier)
     seen = watch(trial)
@@ -171,3 +180,14 @@ def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, rules=rules, most_questions=12), verifier)
     assert set(run.completions) == {3 * 12 * 4}, "the starter is hardly ever right: three times the questions"
+
+
+@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered"])
+def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_others_yet(setup, verifier, name):
+    run, _ = played(replace(setup, sharing=strategy(name).make), verifier, rounds=4)
+    assert len(run.reward) == 4
+
+
+def test_a_rule_with_a_critic_plays_too(setup, verifier):
+    run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=4)
+    assert max(run.external_share) > 0

@@ -246,11 +246,11 @@ def _lessons(node: Node, rules: Rules, drafts: Sequence[Draft]) -> tuple[Lesson,
         crumb_span=rules.crumb_span,
     )
     values: Sequence[Floats | None] = [None] * len(drafts)
-    if rules.rule.critic:
+    if rules.rule.critic and drafts:
         values = node.policy.values([draft.written for draft in drafts])
     likely: dict[int, Floats] = {}
-    if node.sharing.needs_logp:
-        strange = [i for i, draft in enumerate(drafts) if draft.external]
+    strange = [i for i, draft in enumerate(drafts) if draft.external]
+    if node.sharing.needs_logp and strange:
         logp = node.policy.logprobs([drafts[i].written for i in strange], rules.temperature)
         likely = dict(zip(strange, logp, strict=True))
     return tuple(
