@@ -33,6 +33,11 @@ def lessons_from(engine: Engine, origin: bytes) -> int:
     )
 
 
+def ahas(engine: Engine) -> list[events.Aha]:
+    """The first successes that an engine told of."""
+    return [event.aha for event in engine.told if isinstance(event, events.AhaHappened)]
+
+
 def tail_of(engine: Engine) -> bytes:
     """The part of a node's peer id that its groups' keys begin with."""
     drawn = engine.wait(events.QuestionsDrawn)
@@ -66,10 +71,14 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
                     lessons_from(second, first_tail),
                 ]
                 nodes = [by_number(first, again), by_number(second)]
+                found = [ahas(first) + ahas(again), ahas(second)]
                 assert again.end() == 0
                 assert second.end() == 0
             assert isinstance(again.told[-1], events.EngineStopped)
 
+    for mine, other in zip(found, reversed(names), strict=True):
+        assert len({aha.specialty for aha in mine}) == len(mine) >= 3, "each specialty is found once, the kill notwithstanding"
+        assert {aha.origin for aha in mine} <= {"", other}
     figures["external_groups_used_min"] = min(learned)
     figures["solved_first20_max"] = max(solved(rounds[:20]) for rounds in nodes)
     figures["solved_last20_min"] = min(solved(rounds[ROUNDS - 20 : ROUNDS]) for rounds in nodes)

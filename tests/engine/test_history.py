@@ -25,6 +25,19 @@ def test_rounds_and_scores_survive_a_restart(tmp_path):
     assert told.held_out == (score(0),)
 
 
+def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
+    first = History(tmp_path / "history.sqlite")
+    late = events.Aha(round=9, at=2.0, specialty="Logic", origin="12D3", name="Brisk Otter")
+    early = events.Aha(round=4, at=1.0, specialty="Grids")
+    first.keep_aha("propositional_logic", late)
+    first.keep_aha("binary_matrix", early)
+    first.keep_aha("propositional_logic", early)
+    first.close()
+    again = History(tmp_path / "history.sqlite")
+    assert again.told().ahas == (early, late)
+    assert sorted(again.solved()) == ["binary_matrix", "propositional_logic"]
+
+
 def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
     history = History(tmp_path / "history.sqlite")
     history.keep_round(summary(3, reward=0.1))

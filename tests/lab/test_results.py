@@ -15,7 +15,8 @@ def run(seed: int = 1) -> Run:
     return Run(
         key=key(seed), commit="c", cpu_seconds=1.0, models=("starter",), specialties=("bf",), reward=(0.1, 0.2),
         completions=(8, 8), node_reward=((0.15,),), specialty_reward=((0.15,),), external_share=(0.0,), entropy=(1.0,),
-        measured_at=(0, 2), held_out=((0.0, 0.1),), specialty_held_out=((0.0, 0.1),), ahas=(Aha(node=0, specialty="bf", round=1),),
+        measured_at=(0, 2), held_out=((0.0, 0.1),), specialty_held_out=((0.0, 0.1),),
+        ahas=(Aha(node=0, specialty="bf", round=1),),
     )  # fmt: skip
 
 

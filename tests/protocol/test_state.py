@@ -94,3 +94,11 @@ def test_a_snapshot_replaces_everything():
 )
 def test_every_event_moves_the_clock(event):
     assert apply(State(), msgspec.structs.replace(event, seq=5, at=9.0)).seq == 5
+
+
+def test_ahas_are_kept_in_their_order_and_come_back_with_the_history():
+    one, two = (e.Aha(round=number, at=1.0, specialty=f"s{number}") for number in (1, 2))
+    state = fold(e.AhaHappened(aha=one), e.AhaHappened(aha=two))
+    assert state.ahas == (one, two)
+    assert fold(e.HistoryTold(rounds=(), held_out=(), ahas=(one,))).ahas == (one,)
+    assert fold(e.HistoryTold(rounds=(), held_out=()), state=state).ahas == (one, two)

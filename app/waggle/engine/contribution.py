@@ -1,7 +1,7 @@
 """Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from waggle.protocol import events
 from waggle.rl.batch import Ids
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
+from waggle.sapo.aha import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
@@ -48,6 +49,10 @@ class Contribution:
     round_ended: Callable[[], None]
     clock: Callable[[], float] = time.time
     _grown: float = field(default=0.0, init=False)
+    _ahas: Ahas = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ahas = Ahas(self.history.solved())
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
@@ -70,6 +75,7 @@ class Contribution:
                     self.tell(telling.drawn(stage, titles, self.rules.group_size))
                 case sapo.Judged():
                     own = stage
+                    found = self._ahas.judged(stage)
                     self.tell(telling.judged(stage, titles))
                 case sapo.Shared():
                     self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
@@ -79,17 +85,17 @@ class Contribution:
                         events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
                     )
                 case sapo.Learned():
-                    count = sum(len(group.verdicts) for group in own.groups)
-                    self.tell(telling.learned(stage, count, own.tokens, self.steps()))
+                    self._ahas.learned(stage, self.node.origin)
+                    self.tell(telling.learned(stage, own, self.steps()))
                     if stage.metrics is not None and not stage.metrics.taken:
                         self.tell(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
                     seconds = time.perf_counter() - started
                     summary = telling.summary(self.clock(), seconds, own, gathered, stage, titles)
-        self._finish(summary, epoch)
+        self._finish(summary, epoch, found)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int) -> None:
+    def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha]) -> None:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
@@ -98,8 +104,13 @@ class Contribution:
             completions=self.completions,
         )  # fmt: skip
         self.history.keep_round(summary)  # before the checkpoint: a round played again replaces it, a lost one leaves a gap
+        ahas = [(one.dataset, telling.aha(one, summary.at, telling.Titles(self.node.charter))) for one in found]
+        for dataset, aha in ahas:
+            self.history.keep_aha(dataset, aha)
         written = self.save(saved)
         self.tell(events.RoundCompleted(summary=summary))
+        for _, aha in ahas:
+            self.tell(events.AhaHappened(aha=aha))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
         self._measure_if_due()
 

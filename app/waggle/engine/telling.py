@@ -1,7 +1,11 @@
 """Turns what a round yields into the events a window reads."""
 
+import msgspec
+
 from waggle.protocol import events
 from waggle.sapo import round as sapo
+from waggle.sapo.aha import Aha
+from waggle.swarm.identity import name_of, text_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import RIGHT, Group, JudgedGroup
 from waggle.tasks.questions import Question
@@ -44,9 +48,10 @@ def shown(one: JudgedGroup, titles: Titles) -> events.ShownGroup:
     return events.ShownGroup(key=blank.key, specialty=blank.specialty, question=blank.question, completions=completions)
 
 
-def learned(stage: sapo.Learned, completions: int, tokens: int, step: int) -> events.PolicyUpdated:
+def learned(stage: sapo.Learned, own: sapo.Judged, step: int) -> events.PolicyUpdated:
+    """`own` is what was written in the same round."""
     lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
-    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, completions, tokens), lessons=lessons)
+    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
 
 
 def summary(
@@ -69,7 +74,17 @@ def summary(
         external=gathered.external,
         waiting=gathered.waiting,
         by_specialty={title: sum(values) / len(values) for title, values in by_specialty.items()},
-        metrics=_metrics(stage, len(rewards), own.tokens),
+        metrics=_metrics(stage, own),
+    )
+
+
+def aha(one: Aha, at: float, titles: Titles) -> events.Aha:
+    """A first success as a person reads it."""
+    specialty = titles[one.dataset]
+    if one.learned_from is None:
+        return events.Aha(round=one.round, at=at, specialty=specialty)
+    return events.Aha(
+        round=one.round, at=at, specialty=specialty, origin=text_of(one.learned_from), name=name_of(one.learned_from)
     )
 
 
@@ -77,16 +92,18 @@ def _group(group: Group, question: Question, titles: Titles) -> events.ShownGrou
     return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text)
 
 
-def _metrics(stage: sapo.Learned, completions: int, tokens: int) -> events.Metrics:
-    length = tokens / completions if completions else 0.0
+def _metrics(stage: sapo.Learned, own: sapo.Judged) -> events.Metrics:
+    written = events.Metrics(
+        entropy=own.entropy,
+        completion_tokens=own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),
+        learning_rate=stage.learning_rate,
+    )
     if stage.metrics is None:
-        return events.Metrics(completion_tokens=length, learning_rate=stage.learning_rate)
-    return events.Metrics(
+        return written
+    return msgspec.structs.replace(
+        written,
         loss=stage.metrics.loss,
         clip_fraction=stage.metrics.clip_fraction,
         gradient_norm=stage.metrics.gradient_norm,
-        entropy=stage.metrics.entropy,
-        completion_tokens=length,
         external_share=stage.external_share,
-        learning_rate=stage.learning_rate,
     )

@@ -11,11 +11,11 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from tqdm import tqdm
@@ -25,8 +25,10 @@ from waggle.lab import plan, report
 from waggle.lab.plan import Study
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
+from waggle.lab.starters import SETTINGS
 from waggle.lab.worker import begin, play, prepare
 
+Number = TypeVar("Number", int, float)
 PRESETS = {"paper": plan.paper, "options": plan.options}
 # glibc gives large blocks back to the system at once and asks for them again, in small pages: a fifth of a small model's time
 ALLOCATOR = {
@@ -84,25 +86,39 @@ def study_of(arguments: argparse.Namespace) -> Study:
         if getattr(arguments, name):
             return made()
     names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
-    seeds = dict.fromkeys([plan.configuration(name).name for name in names], tuple(map(int, arguments.seeds.split(","))))
+    seeds = dict.fromkeys([plan.configuration(name).name for name in names], _numbers("--seeds", arguments.seeds, int))
     folders = tuple(folder for folder in arguments.starters.split(",") if folder)
+    for folder in folders:
+        if not (Path(folder).expanduser() / "config.json").is_file():
+            raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
     settings = ["own"] if folders else arguments.settings.split(",")
+    if unknown := set(settings) - {"own", *SETTINGS}:
+        raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
+    if min(arguments.rounds, arguments.nodes, arguments.jobs) < 1:
+        raise LabError("A study needs at least one round, one node and one job.")
     return Study(
         parts=tuple(
             plan.Part(setting=setting, rounds=arguments.rounds, seeds=seeds, folders=folders, asked=arguments.asked)
             for setting in settings
         ),
         split=arguments.split,
-        rates=tuple(map(float, arguments.rates.split(","))),
+        rates=_numbers("--rates", arguments.rates, float),
         nodes=arguments.nodes,
         charter=arguments.charter,
         weather=Weather(
             delay=arguments.delay,
             loss=arguments.loss,
             offline=arguments.offline,
-            speeds=tuple(map(float, arguments.speeds.split(","))),
+            speeds=_numbers("--speeds", arguments.speeds, float),
         ),
     )
+
+
+def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Number, ...]:
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise LabError(f"{option} {text} is not a list of numbers.", f"For example: {option} 1,2,3") from None
 
 
 def _with_strategy(name: str, strategy: str) -> str:

@@ -62,7 +62,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     loss: float = 0.0
     clip_fraction: float = 0.0
     gradient_norm: float = 0.0
-    entropy: float = 0.0  # nats, of the policy at the sampled positions
+    entropy: float = 0.0  # nats per token of the policy as it sampled this round
     completion_tokens: float = 0.0  # mean length of own completions
     external_share: float = 0.0  # of the absolute advantage that was trained on
     learning_rate: float = 0.0
@@ -92,6 +92,16 @@ class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     right: int
     total: int
+
+
+class Aha(msgspec.Struct, frozen=True, kw_only=True):
+    """The first right answer in a specialty, and the peer whose right answer there was learned from last before it."""
+
+    round: int
+    at: float
+    specialty: str
+    origin: str = ""  # empty: found alone
+    name: str = ""
 
 
 class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,6 +247,10 @@ class RoundCompleted(Event, frozen=True, kw_only=True, tag=True):
     summary: RoundSummary
 
 
+class AhaHappened(Event, frozen=True, kw_only=True, tag=True):
+    aha: Aha
+
+
 class HeldOutMeasured(Event, frozen=True, kw_only=True, tag=True):
     score: HeldOutScore
 
@@ -305,10 +319,11 @@ class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
 
 
 class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
-    """Long charts: all rounds so far, thinned evenly to at most 1,000, and every held-out score."""
+    """Long charts: all rounds so far, thinned evenly to at most 1,000, every held-out score and every aha."""
 
     rounds: tuple[RoundSummary, ...]
     held_out: tuple[HeldOutScore, ...]
+    ahas: tuple[Aha, ...] = ()
 
 
 EngineEvent = (  # all but Snapshot, which carries a State and so stands beside it
@@ -328,6 +343,7 @@ EngineEvent = (  # all but Snapshot, which carries a State and so stands beside 
     | PolicyUpdated
     | RoundCompleted
     | HeldOutMeasured
+    | AhaHappened
     | CheckpointSaved
     | CheckpointSetAside
     | ReachChanged

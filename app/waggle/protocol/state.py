@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from waggle.protocol import events as e
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS = 200, 500, 40, 400, 20
+AHAS = 64  # specialties of the largest charter
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
@@ -69,6 +70,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()  # newest first
     rounds: tuple[e.RoundSummary, ...] = ()  # oldest first
     held_out: tuple[e.HeldOutScore, ...] = ()
+    ahas: tuple[e.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[e.RoundSummary, ...] = ()
     totals: Totals = Totals()
     reach: e.Reach = "connecting"
@@ -172,8 +174,10 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             return _complete(state, event.summary)
         case e.HeldOutMeasured():
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
+        case e.AhaHappened():
+            return replace(state, ahas=(*state.ahas, event.aha)[-AHAS:])
         case e.HistoryTold():
-            return replace(state, history=event.rounds, held_out=event.held_out or state.held_out)
+            return replace(state, history=event.rounds, held_out=event.held_out or state.held_out, ahas=event.ahas or state.ahas)
         case _:
             return state
 

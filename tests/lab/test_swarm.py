@@ -1,0 +1,113 @@
+"""`waggle lab swarm` as a person runs it: a small study, interrupted for real, gone on with, reported."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from waggle.errors import LabError
+from waggle.lab.results import Book
+from waggle.lab.swarm import open_book, study_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")
+
+
+def started(folder: Path, *more: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "waggle", "lab", "swarm", "--out", str(folder), *more]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def parsed(*more: str):
+    import argparse
+
+    from waggle.lab import swarm
+
+    parser = argparse.ArgumentParser()
+    swarm.add_arguments(parser)
+    return study_of(parser.parse_args(more))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """A study whose process group was killed in the middle of its second run, and then gone on with."""
+    folder = tmp_path_factory.mktemp("study") / "out"
+    first = started(folder, *SMALL[:-1], "1")
+    runs = folder / "runs.jsonl"
+    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    assert len(Book(runs).runs) == 1
+    second = started(folder, *SMALL, "--resume")
+    _, said = second.communicate(timeout=240)
+    assert second.returncode == 0, said
+    assert "12/12" in said, "the bar counts what was played before"
+    return folder
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
+    book = Book(done / "runs.jsonl")
+    assert sorted(run.key.configuration for run in book.runs) == ["8/0", "default"]
+    assert all(len(run.reward) == 6 for run in book.runs)
+    page = (done / "report.html").read_text(encoding="utf-8")
+    assert "default" in page
+    assert "http" not in page.replace("http://www.w3.org", ""), "the report fetches nothing"
+    header, *rows = (done / "runs.csv").read_text().splitlines()
+    assert "heldout_auc" in header
+    assert len(rows) == 2
+
+
+@pytest.mark.timeout(300)
+def test_the_command_gives_the_same_numbers_again(done, tmp_path):
+    again = started(tmp_path / "again", *SMALL)
+    _, said = again.communicate(timeout=240)
+    assert again.returncode == 0, said
+
+    def numbers(folder: Path) -> dict[str, object]:
+        lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+        return {line["key"]["configuration"]: {**line, "cpu_seconds": 0} for line in lines}
+
+    assert numbers(tmp_path / "again") == numbers(done)
+
+
+def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path):
+    study, other = parsed(*SMALL), parsed(*SMALL, "--delay", "3")
+    open_book(tmp_path, study, resume=False)
+    with pytest.raises(LabError, match="holds a study already"):
+        open_book(tmp_path, study, resume=False)
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(tmp_path, other, resume=True)
+    assert not open_book(tmp_path, study, resume=True).runs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--configurations", "9"),
+        ("--configurations", "4/4:magic"),
+        ("--settings", "sparse,imaginary"),
+        ("--seeds", "one"),
+        ("--rates", "fast"),
+        ("--loss", "2"),
+        ("--rounds", "0"),
+        ("--nodes", "0"),
+        ("--starters", "/nowhere"),
+    ],
+)
+def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
+    with pytest.raises(LabError):
+        parsed(*SMALL, *wrong)
+
+
+def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
+    study = parsed("--configurations", "8/0,4/4:plain,default", "--strategy", "replay")
+    assert list(study.parts[0].seeds) == ["8/0:replay", "4/4:plain", "default"]
