@@ -3,8 +3,8 @@
 import pytest
 
 from waggle.errors import LabError
-from waggle.lab.simulated_nodes import noise_seed, origin_of
 from waggle.lab.simulated_swarm import Hive, Weather
+from waggle.lab.trial import noise_seed, origin_of
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at

@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from waggle import paths
-from waggle.lab import simulated_nodes
 from waggle.lab.results import Key, Run
-from waggle.lab.simulated_nodes import noise_seed, origin_of
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.starter import Shape, new_model, write
 from waggle.lab.starter_tokenizer import build
 from waggle.lab.strategies import strategy
-from waggle.lab.trial import TICK_SECONDS, Setup, Trial
+from waggle.lab.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
 from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import ppo
@@ -105,16 +103,6 @@ def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, rese
     assert len(texts) > 50
     assert all(split_of(*text) == "train" for text in texts)
     assert not texts & {(question.dataset, question.text) for question in reserved}
-
-
-def test_stacked_nodes_do_what_nodes_with_a_policy_each_do(setup, verifier, monkeypatch):
-    stacked, _ = played(setup, verifier)
-    monkeypatch.setattr(simulated_nodes, "_by_shape", lambda folders: {None: list(range(len(folders)))})
-    alone, _ = played(setup, verifier)
-    assert stacked.reward == alone.reward
-    assert stacked.held_out == alone.held_out
-    assert stacked.external_share == pytest.approx(alone.external_share, abs=2e-3)
-    assert stacked.entropy == pytest.approx(alone.entropy, abs=2e-3)
 
 
 def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup, verifier):

@@ -37,7 +37,7 @@ def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **p
 def separate_logprobs(policy: TorchPolicy, prompt, tokens) -> torch.Tensor:
     """The plain way: one sequence, no cache, no packing."""
     ids = torch.tensor(np.concatenate([prompt, tokens]), dtype=torch.long)[None]
-    scores = torch.log_softmax(policy._model(input_ids=ids).logits[0, :-1], -1)
+    scores = torch.log_softmax(policy._model.holder(input_ids=ids).logits[0, :-1], -1)
     return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
 
 
@@ -65,7 +65,7 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
     (row,) = sample(policy, [prompt])
     batch = batch_of(prompt, row)
     policy._optimiser.zero_grad(set_to_none=True)
-    policy._learn(batch, StepParams(learning_rate=0.0))
+    policy._learn([batch], StepParams(learning_rate=0.0))
     packed = {name: parameter.grad.clone() for name, parameter in policy._parameters.items()}
     policy._optimiser.zero_grad(set_to_none=True)
     pulls = np.split(batch.advantage * batch.weight, np.cumsum([len(ids) for ids in batch.completions])[:-1])
@@ -77,6 +77,21 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
         assert (packed[name] - parameter.grad).abs().max() <= 1e-6 + 2e-5 * scale, name
 
 
+def test_groups_of_one_pass_give_the_gradient_of_groups_one_by_one(llama, monkeypatch):
+    rows = sample(llama, prompts(5))
+    batches = [batch_of(prompt, row[: 2 + i % 3], 5) for i, (prompt, row) in enumerate(zip(prompts(5), rows, strict=True))]
+    gradients, likely = [], []
+    for room in (1 << 29, 1):
+        monkeypatch.setattr(torch_policy, "PASS_BYTES", room)
+        llama._optimiser.zero_grad(set_to_none=True)
+        for part in llama._parts(batches):
+            llama._learn(part, StepParams(learning_rate=0.0))
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
+        likely.append(np.concatenate(llama.logprobs(batches, 0.8)))
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(likely[0], likely[1], atol=1e-5)
+
+
 def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkeypatch):
     (prompt,) = prompts(1)
     (row,) = sample(llama, [prompt])
@@ -84,7 +99,7 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     for elements in (1 << 24, 97 * 5):
         monkeypatch.setattr(torch_policy, "HEAD_ELEMENTS", elements)
         llama._optimiser.zero_grad(set_to_none=True)
-        llama._learn(batch_of(prompt, row), StepParams(learning_rate=0.0))
+        llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-7)
 
@@ -105,7 +120,7 @@ def test_tokens_are_drawn_from_the_distribution_of_the_model(llama):
     noise = np.random.default_rng(5).random((count, 1), dtype=np.float32)
     (row,) = llama.sample([prompt], noise, SampleParams(max_new=1, stop=STOP))
     seen = np.bincount([one.tokens[0] for one in row], minlength=97)
-    logits = llama._model(input_ids=torch.tensor(prompt, dtype=torch.long)[None]).logits[0, -1]
+    logits = llama._model.holder(input_ids=torch.tensor(prompt, dtype=torch.long)[None]).logits[0, -1]
     expected = torch.softmax(logits, -1).detach().numpy() * count
     chi_square = ((seen - expected) ** 2 / expected).sum()
     assert chi_square < 96 + 4 * (2 * 96) ** 0.5  # four standard deviations above its mean
@@ -193,12 +208,13 @@ def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(llama):
     weight, returns = np.array([0.5, 0.3, 0.2], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
     batch = GroupBatch(prompt, tokens, np.zeros(3, np.float32), weight, returns=returns)
     llama._make_critic()
-    llama._learn(batch, StepParams(learning_rate=0.0, value_share=0.1))
+    llama._learn([batch], StepParams(learning_rate=0.0, value_share=0.1))
     # d/db of .1 / 2 * sum(w (v - R)^2) at v = 0 is -.1 * sum(w R) = -.1 * (.5 + .6 + .8)
     assert llama._critic.bias.grad.item() == pytest.approx(-0.19)
 
 
-def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):
+def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama, monkeypatch):
+    monkeypatch.setattr(torch_policy, "PASS_BYTES", 1)  # every group a pass of its own
     (prompt,) = prompts(1)
     (row,) = sample(llama, [prompt])
     before = {name: tensor.clone() for name, tensor in llama.state()[0].items()}
@@ -217,8 +233,8 @@ def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):
 def test_the_padding_token_is_trained_like_any_other(tmp_path):
     policy = TorchPolicy(make_model("llama", tmp_path, tied=False))
     batch = GroupBatch(np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32))
-    policy._learn(batch, StepParams(learning_rate=0.0))
-    assert policy._model.get_input_embeddings().weight.grad[0].abs().max() > 0
+    policy._learn([batch], StepParams(learning_rate=0.0))
+    assert policy._model.holder.get_input_embeddings().weight.grad[0].abs().max() > 0
 
 
 def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path):

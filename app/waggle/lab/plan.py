@@ -21,7 +21,7 @@ RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
 DEFAULT = "default"
 FILTERED = "8/0-filtered"
-NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=([\d.]+))?$")
+NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=([\d.]+))?(?::questions=(\d+))?$")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configuration(name: str) -> Configuration:
-    """`default`, `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X], such as 4/4 or 4/4:gated:dapo. Raises LabError."""
+    """`default`, `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X][:questions=N], such as 4/4:gated:dapo. Raises LabError."""
     if name == DEFAULT:
         usual = Rules()
         return Configuration(
@@ -59,13 +59,15 @@ def configuration(name: str) -> Configuration:
         return Configuration(name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered")
     found = NAME.match(name)
     if not found or int(found[1]) == 0:
-        raise LabError(f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2, default.")
+        raise LabError(
+            f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
+        )
     local, external = int(found[1]), int(found[2])
     return Configuration(
         name=name,
         local=local,
         external=external,
-        questions=local,
+        questions=int(found[6] or local),
         strategy=strategy(found[3] or "plain").name,
         rule=rule(found[4] or "grpo").name,
         crumb_span=float(found[5] or 0.0),

@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--options", action="store_true", help="every strategy and update rule, on dev questions")
     parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
     parser.add_argument(
-        "--configurations", default="8/0,4/4,default", help="default, 8/0-filtered, I/J[:strategy[:rule]][:crumbs=X]"
+        "--configurations",
+        default="8/0,4/4,default",
+        help="default, 8/0-filtered, I/J[:strategy[:rule]][:crumbs=X][:questions=N]",
     )
     parser.add_argument("--strategy", default="", help="for every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200)

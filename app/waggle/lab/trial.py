@@ -1,5 +1,10 @@
-"""A trial: one simulated swarm played from its first round to its last, and what it measured."""
+"""A trial: one simulated swarm, N nodes in one process that play the engine's own round, and what it measured.
 
+The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was built and measured: it is
+slower on processors, where one small model's weights fit a cache and eight do not.
+"""
+
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from waggle.lab.results import Key, Run
-from waggle.lab.simulated_nodes import Company, noise_seed, origin_of
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
 from waggle.policy import tokens
+from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.advantage import teaches
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
@@ -51,19 +56,12 @@ class _Player:
     useful: float = 0.0  # moving share of own groups that teach
 
 
-@dataclass(frozen=True)
-class _Played:
-    judged: sapo.Judged
-    learned: sapo.Learned
-    ahas: tuple[aha.Aha, ...]
-
-
 class Trial:
     """Plays `key` as `setup` says. `verifier` must be of the same charter."""
 
     def __init__(self, key: Key, setup: Setup, verifier: Verifier) -> None:
         self._key, self._setup = key, setup
-        self._company = Company(setup.folders, verifier)
+        self._verifier = verifier
         self._hive = Hive(
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
@@ -78,10 +76,10 @@ class Trial:
     def _player(self, i: int) -> _Player:
         setup = self._setup
         node = sapo.Node(
-            policy=self._company.policies[i],
+            policy=TorchPolicy(setup.folders[i]),
             tokens=tokens.load(setup.folders[i]),
             swarm=self._hive.doors[i],
-            verifier=self._company.verifiers[i],
+            verifier=self._verifier,
             charter=setup.charter,
             origin=origin_of(self._key.seed, i),
             seed=noise_seed(self._key.seed, i),
@@ -96,12 +94,8 @@ class Trial:
         for tick in range(self._key.rounds):
             if tick % self._setup.measure_every == 0:
                 self._measure(tick, self._setup.held_out)
-            players = self._hive.players()
-            played = self._company.play({i: lambda i=i: self._round(i) for i in players})  # type: ignore[misc]
-            for i, one in played.items():
-                self._hive.hand_in(i, one.judged.groups)
-                self._log.played(tick, i, one.judged, one.learned)
-                self._log.noticed(tick, i, one.ahas)
+            for i in self._hive.players():
+                self._round(tick, i)
             self._hive.move()
             yield tick + 1
         self._measure(self._key.rounds, self._setup.final_held_out)
@@ -110,7 +104,7 @@ class Trial:
         """What was measured, once `run` is exhausted."""
         return self._log.result(self._key, self._setup.models, cpu_seconds, commit)
 
-    def _round(self, i: int) -> _Played:
+    def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
         rules = replace(setup.rules, questions=_questions(setup, player.useful))
         judged: sapo.Judged | None = None
@@ -126,16 +120,24 @@ class Trial:
         useful = np.mean([teaches(group.rewards, rules.crumb_span) for group in judged.groups])
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
-        found = player.ahas.judged(judged)
+        self._hive.hand_in(i, judged.groups)
+        self._log.played(tick, i, judged, learned)
+        self._log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
-        return _Played(judged, learned, found)
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
-        def score(i: int) -> held_out.Score:
-            return held_out.measure(tick, self._players[i].node, self._setup.rules, questions)
+        scores = [held_out.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
+        self._log.measured(tick, scores)
 
-        scores = self._company.play({i: lambda i=i: score(i) for i in range(len(self._players))})  # type: ignore[misc]
-        self._log.measured(tick, [scores[i] for i in range(len(self._players))])
+
+def origin_of(seed: int, node: int) -> bytes:
+    """38 bytes that stand for a peer id; another seed is another swarm."""
+    return b"\x00$\x08\x01\x12 " + hashlib.sha256(b"waggle/lab/1|%d|%d" % (seed, node)).digest()
+
+
+def noise_seed(seed: int, node: int) -> int:
+    """Every node draws and samples differently."""
+    return int.from_bytes(hashlib.sha256(b"waggle/lab/noise/1|%d|%d" % (seed, node)).digest()[:8], "big")
 
 
 def _questions(setup: Setup, useful: float) -> int:

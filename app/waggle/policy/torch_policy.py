@@ -1,30 +1,28 @@
-"""The torch policy: samples with noise from outside, learns one group at a time with the prompt run once.
+"""The torch policy: samples with noise from outside, learns from packed groups with every prompt run once.
 
-A group is trained as one packed row: the prompt, then every completion, each attending to the prompt and to itself only.
-That gives the same gradient as G separate sequences and costs the prompt once. The head runs on completion positions
-only. Left out: reduced precision, LoRA.
+The head runs on completion positions only. Left out: reduced precision, LoRA.
 """
 
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging as transformers_logging
 
 from waggle.errors import MemoryShort, ModelError
+from waggle.policy.causal_lm import CausalLM
+from waggle.policy.packing import Packing, group_row
 from waggle.policy.torch_decoding import Decoding
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose load parity is tested
+PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 HEAD_ELEMENTS = 1 << 24  # logits held at once: 64 MiB in fp32
 BETAS = (0.9, 0.95)
+Text = TypeVar("Text", bound=Written)
 
 
 class TorchPolicy:
@@ -32,13 +30,11 @@ class TorchPolicy:
 
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
         self._device = torch.device(device)
-        self._model = _load(folder).to(self._device).eval()
-        for parameter in self._model.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
-            parameter.data = parameter.data.clone()
-        # torch gives the padding row no input gradient, other backends do: one meaning everywhere
-        self._model.get_input_embeddings().padding_idx = None
-        self._parameters = dict(self._model.named_parameters())  # tied weights appear once
-        self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0)
+        self._model = CausalLM(folder, self._device)
+        self._parameters = self._model.parameters
+        self._optimiser = torch.optim.AdamW(
+            self._parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0, fused=True
+        )
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
 
@@ -64,7 +60,12 @@ class TorchPolicy:
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
         with _memory_errors():
-            return [self._score(*self._hidden(text), temperature)[0].cpu().numpy() for text in texts]
+            return [
+                one
+                for part in self._parts(texts)
+                for packing, hidden in [self._hidden(part)]
+                for one in packing.split(self._score(hidden, packing.targets, temperature)[0])
+            ]
 
     @torch.no_grad()
     def values(self, texts: Sequence[Written]) -> list[Floats]:
@@ -72,7 +73,12 @@ class TorchPolicy:
         if self._critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
         with _memory_errors():
-            return [self._critic(self._hidden(text)[0])[:, 0].cpu().numpy() for text in texts]
+            return [
+                one
+                for part in self._parts(texts)
+                for packing, hidden in [self._hidden(part)]
+                for one in packing.split(self._critic(self._model.normed(hidden))[:, 0])
+            ]
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
@@ -81,10 +87,10 @@ class TorchPolicy:
         self._optimiser.zero_grad(set_to_none=True)
         loss = clip = entropy = tokens = 0.0
         try:
-            for batch in batches:
+            for part in self._parts(batches):
                 params.pause_point()
                 with _memory_errors():
-                    sums = self._learn(batch, params)
+                    sums = self._learn(part, params)
                 loss, clip, entropy, tokens = loss + sums[0], clip + sums[1], entropy + sums[2], tokens + sums[3]
             norm = torch.nn.utils.clip_grad_norm_(
                 [*self._parameters.values(), *self._critic_parameters().values()], params.max_gradient_norm
@@ -148,7 +154,7 @@ class TorchPolicy:
 
     def _make_critic(self) -> None:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
-        self._critic = torch.nn.Linear(self._model.config.hidden_size, 1, device=self._device)
+        self._critic = torch.nn.Linear(self._model.width, 1, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
         self._optimiser.add_param_group({"params": list(self._critic.parameters())})
@@ -162,33 +168,52 @@ class TorchPolicy:
             return {}
         return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
 
-    def _learn(self, batch: GroupBatch, params: StepParams) -> tuple[float, float, float, float]:
-        """Add a group's gradient; its loss, clipped weight, summed entropy and number of tokens."""
-        advantage = torch.as_tensor(batch.advantage, device=self._device)  # (N,)
-        weight = torch.as_tensor(batch.weight, device=self._device)  # (N,)
-        hidden, targets = self._hidden(batch)
-        logp, entropy = self._score(hidden, targets, params.temperature)
-        # one update per batch: this pass is the reference, no second forward
-        old = logp.detach() if batch.old_logp is None else torch.as_tensor(batch.old_logp, device=self._device)
+    def _learn(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float, float, float]:
+        """Add some groups' gradient; their loss, clipped weight, summed entropy and number of tokens."""
+        advantage = self._joined([batch.advantage for batch in batches])  # (N,)
+        weight = self._joined([batch.weight for batch in batches])
+        packing, hidden = self._hidden(batches)
+        logp, entropy = self._score(hidden, packing.targets, params.temperature)
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]
+        old = self._joined(known) if known else logp.detach()  # one update per batch: no second forward
         loss = clipped_objective(torch, logp, old, advantage, weight, params.clip)
-        if batch.returns is not None and self._critic is not None:
-            miss = self._critic(hidden)[:, 0] - torch.as_tensor(batch.returns, device=self._device)
+        returns = [batch.returns for batch in batches if batch.returns is not None]
+        if returns and self._critic is not None:
+            miss = self._critic(self._model.normed(hidden))[:, 0] - self._joined(returns)
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()
         cut = (clipped(logp.detach(), old, advantage, params.clip) * weight).sum()
         return float(loss.detach()), float(cut), float(entropy.sum()), float(len(advantage))
 
-    def _hidden(self, text: Written) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, D) the states that predict a group's completion tokens, and (N,) those tokens."""
-        packed = _Packed(text, self._device)
-        hidden = self._model.model(
-            input_ids=packed.tokens[None], position_ids=packed.positions[None], attention_mask=packed.mask, use_cache=False
-        ).last_hidden_state[0]
-        return hidden[packed.sources], packed.targets
+    def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate(arrays)).to(self._device)
+
+    def _parts(self, texts: Sequence[Text]) -> Iterator[list[Text]]:
+        """Groups that are run together: as many as fit into one pass, at least one."""
+        room = PASS_BYTES // self._model.bytes_per_token
+        part: list[Text] = []
+        used = 0
+        for text in texts:
+            size = len(text.prompt) + sum(map(len, text.completions))
+            if part and used + size > room:
+                yield part
+                part, used = [], 0
+            part.append(text)
+            used += size
+        if part:
+            yield part
+
+    def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
+        """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
+        packing = Packing([group_row(text) for text in texts], self._device)
+        x, rope = self._model.embed(packing.tokens), self._model.rope(packing.positions)
+        for layer in range(self._model.layers):
+            x = self._model.layer(layer, x, rope, packing.attend)
+        return packing, x.index_select(0, packing.sources)
 
     def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probs and entropies (N,) of tokens from the states that predict them."""
-        rows = max(1, HEAD_ELEMENTS // self._model.config.vocab_size)
+        rows = max(1, HEAD_ELEMENTS // self._model.vocabulary)
         if len(hidden) <= rows:
             return self._head(hidden, targets, temperature)
         parts = [  # chunked and recomputed in the backward pass: never an (N, V) tensor for the whole group
@@ -198,47 +223,10 @@ class TorchPolicy:
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _head(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = F.linear(hidden, self._model.get_output_embeddings().weight).float() / temperature  # (N, V)
-        scores = torch.log_softmax(logits, -1)
+        scores = torch.log_softmax(self._model.logits(hidden) / temperature, -1)  # (N, V)
         with torch.no_grad():
             entropy = -(scores.exp() * scores).sum(-1)
         return scores.gather(-1, targets[:, None])[:, 0], entropy
-
-
-class _Packed:
-    """A group as one row: prompt, completion 1, completion 2 ... with positions that restart after the prompt."""
-
-    def __init__(self, text: Written, device: torch.device) -> None:
-        start = len(text.prompt)
-        lengths = [len(ids) for ids in text.completions]
-        owner = np.concatenate([np.full(start, -1), np.repeat(np.arange(len(lengths)), lengths)])  # -1: the prompt
-        offsets = np.concatenate([np.arange(length) for length in lengths])
-        first = start + np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-        sources = np.where(offsets == 0, start - 1, first + offsets - 1)  # what predicts each completion token
-        sees = (owner[None, :] == -1) | (owner[None, :] == owner[:, None])
-        sees &= np.tri(len(owner), dtype=bool)
-        tensor = torch.as_tensor
-        self.tokens = tensor(np.concatenate([text.prompt, *text.completions]).astype(np.int64), device=device)
-        self.positions = tensor(np.concatenate([np.arange(start), start + offsets]), device=device)
-        self.sources = tensor(sources, device=device)
-        self.targets = self.tokens[start:]
-        self.mask = torch.zeros(sees.shape, device=device).masked_fill_(~tensor(sees, device=device), -torch.inf)[None, None]
-
-
-def _load(folder: Path) -> Any:
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
-        )
-    transformers_logging.disable_progress_bar()
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        if config.model_type not in ARCHITECTURES:
-            known = ", ".join(ARCHITECTURES)
-            raise ModelError(f"Waggle does not know models of type {config.model_type}.", f"It knows {known}.")
-        return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,180 @@
+"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers model.
+
+transformers loads the model, owns its parameters and is the reference in the tests; its own forward pass spends most of a
+small model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention
+knows rows. Left out: reduced precision, sliding windows, rope that changes with the length of a text.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging as transformers_logging
+
+from waggle.errors import ModelError
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
+ROPES = ("default", "linear", "llama3")
+Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The turns of T positions: `cos` and `sin` (T, 1, head width), the first half of `sin` negative."""
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+
+    def turn(self, heads: torch.Tensor) -> torch.Tensor:
+        """(T, heads, width), turned."""
+        half = heads.shape[-1] // 2
+        swapped = torch.cat((heads[..., half:], heads[..., :half]), -1)
+        return torch.addcmul(heads * self.cos, swapped, self.sin)
+
+
+class CausalLM:
+    """One model in fp32. Raises ModelError for a folder that holds none, or one of an unknown kind."""
+
+    def __init__(self, folder: Path, device: torch.device) -> None:
+        self.holder = _load(folder).to(device).eval()
+        for parameter in self.holder.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
+            parameter.data = parameter.data.clone()
+        self.parameters: dict[str, torch.nn.Parameter] = dict(self.holder.named_parameters())  # tied weights appear once
+        config = self.holder.config
+        self.width: int = config.hidden_size
+        self.vocabulary: int = config.vocab_size
+        self._rotary = self.holder.model.rotary_emb
+        self._layers = [_Layer(layer, config) for layer in self.holder.model.layers]
+
+    @property
+    def layers(self) -> int:
+        return len(self._layers)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass."""
+        inner: int = self.holder.config.intermediate_size
+        return 4 * self.layers * (10 * self.width + 3 * inner)
+
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(T,) -> (T, D)."""
+        return F.embedding(tokens, self.holder.model.embed_tokens.weight)
+
+    def rope(self, positions: torch.Tensor) -> Rope:
+        """The turns of positions (T,)."""
+        angles = positions[:, None, None] * self._rotary.inv_freq  # (T, 1, width / 2)
+        cos, sin = angles.cos() * self._rotary.attention_scaling, angles.sin() * self._rotary.attention_scaling
+        return Rope(torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1))
+
+    def layer(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
+        """(T, D) -> (T, D). `attend(number, q, k, v)` takes (T, heads, width) each and gives (T, heads * width)."""
+        layer = self._layers[number]
+        q, k, v = layer.project(x, rope)
+        x = layer.out(x, attend(number, q, k, v))
+        return layer.down(x, layer.widen(x))
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(N, D) of the last layer -> (N, V)."""
+        return F.linear(self.normed(hidden), self.holder.get_output_embeddings().weight).float()
+
+    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(N, D) of the last layer as the head and a critic read it."""
+        norm = self.holder.model.norm
+        return F.rms_norm(hidden, (self.width,), norm.weight, norm.variance_epsilon)
+
+
+class _Layer:
+    """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
+
+    def __init__(self, layer: Any, config: Any) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self._norms = (layer.input_layernorm, layer.post_attention_layernorm)
+        self._head_norms = (getattr(attention, "q_norm", None), getattr(attention, "k_norm", None))
+        self._heads, self._shared = config.num_attention_heads, config.num_key_value_heads
+        self._width = attention.head_dim
+        self._qkv = _Fused([attention.q_proj, attention.k_proj, attention.v_proj])
+        self._gate_up = _Fused([mlp.gate_proj, mlp.up_proj])
+        self._out, self._down = attention.o_proj, mlp.down_proj
+
+    def project(self, x: torch.Tensor, rope: Rope) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values, (T, heads, width)."""
+        heads = self._qkv(_norm(self._norms[0], x)).view(len(x), -1, self._width)
+        ahead = self._heads + self._shared
+        if self._head_norms[0] is None:
+            turned = rope.turn(heads[:, :ahead])
+            return turned[:, : self._heads], turned[:, self._heads :], heads[:, ahead:]
+        q = _norm(self._head_norms[0], heads[:, : self._heads])
+        k = _norm(self._head_norms[1], heads[:, self._heads : ahead])
+        return rope.turn(q), rope.turn(k), heads[:, ahead:]
+
+    def out(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        return _add_linear(x, attended, self._out)
+
+    def widen(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = self._gate_up(_norm(self._norms[1], x)).chunk(2, -1)
+        return F.silu(gate) * up
+
+    def down(self, x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
+        return _add_linear(x, wide, self._down)
+
+
+class _Fused:
+    """Linear layers of one input as one product. Their parameters become views of one block, so nothing is kept twice."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self._parts = parts
+        self._weight = _one_block([part.weight for part in parts])
+        self._bias = _one_block([part.bias for part in parts]) if parts[0].bias is not None else None
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        if not torch.is_grad_enabled():
+            return F.linear(x, self._weight, self._bias)
+        return torch.cat([F.linear(x, part.weight, part.bias) for part in self._parts], -1)
+
+
+def _one_block(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
+    block = torch.cat([parameter.data for parameter in parameters])
+    for parameter, view in zip(parameters, torch.split(block, [len(one) for one in parameters]), strict=True):
+        parameter.data = view
+    return block
+
+
+def _norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
+
+
+def _add_linear(x: torch.Tensor, y: torch.Tensor, linear: Any) -> torch.Tensor:
+    found = torch.addmm(x, y, linear.weight.t())
+    return found if linear.bias is None else found + linear.bias
+
+
+def _load(folder: Path) -> Any:
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
+        )
+    transformers_logging.disable_progress_bar()
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        _check(config)
+        return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+
+
+def _check(config: Any) -> None:
+    """Refuse what would be computed wrongly."""
+    if config.model_type not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ModelError(f"Waggle does not know models of type {config.model_type}.", f"It knows {known}.")
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if rope not in ROPES:
+        raise ModelError(f"Waggle does not know {rope} rope.", f"It knows {', '.join(ROPES)}.")
+    if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
+        raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
+    if config.hidden_act != "silu":
+        raise ModelError(f"Waggle does not know the activation {config.hidden_act}.", "Choose a plain model.")
