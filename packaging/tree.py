@@ -33,7 +33,10 @@ def written() -> str:
 
 
 def _files(folder: Path, indent: str) -> list[str]:
-    return [_line(indent, path.name, path) for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+    """The files of a folder; a folder in a room is one line."""
+    files = {path.name: path for path in folder.glob("*.py") if path.name != "__init__.py"}
+    folders = {f"{path.parent.name}/": path for path in folder.glob("*/__init__.py")} if folder.name in ROOMS else {}
+    return [_line(indent, name, path) for name, path in sorted((files | folders).items())]
 
 
 def _line(indent: str, name: str, path: Path) -> str:

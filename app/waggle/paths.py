@@ -58,6 +58,13 @@ def default_home() -> Home:
     return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))
 
 
+def cache() -> Path:
+    """The place this system keeps files in that can be made again."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("waggle", appauthor=False))
+
+
 def resources() -> Path:
     """The folder of files that ship with Waggle: inside the package when installed, beside `app/` in a checkout."""
     package = Path(waggle.__file__).resolve().parent

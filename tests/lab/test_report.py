@@ -14,10 +14,10 @@ import pytest
 from lab.test_statistics import made, scored
 from waggle.lab import report
 from waggle.lab.comparison import CONFIGURATIONS
-from waggle.lab.report_cells import amount, relative, span_text
-from waggle.lab.report_chart import APART, Chart, draw, line_over_seeds
-from waggle.lab.report_look import line_names, style_sheet
-from waggle.lab.report_page import compose
+from waggle.lab.report.cells import amount, relative, span_text
+from waggle.lab.report.chart import APART, Chart, draw, line_over_seeds
+from waggle.lab.report.look import line_names, style_sheet
+from waggle.lab.report.page import compose
 from waggle.lab.results import Aha, Run
 
 HOSTILE = '</td><script>alert("1")</script>&'

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 from tqdm import tqdm
 
+from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import plan, report
 from waggle.lab.plan import Study
@@ -66,6 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speeds", default="1", help="rounds a node plays while the fastest plays one; several with commas")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="swarms played at once, one core each")
     parser.add_argument("--out", type=Path, default=Path("lab"), help="folder for runs, tables and report.html")
+    parser.add_argument(
+        "--cache", type=Path, default=paths.cache() / "lab", help="folder for the models of the settings, made once"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the study in that folder")
 
 
@@ -75,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = shlex.join(["waggle", "lab", "swarm", *sys.argv[sys.argv.index("swarm") + 1 :]]) if "swarm" in sys.argv else ""
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
-        play_all(study, book, arguments.out, jobs=arguments.jobs)
+        play_all(study, book, arguments.cache, jobs=arguments.jobs)
     finally:
         if book.runs:
             write(book, arguments.out, command)
@@ -145,9 +149,9 @@ def _described(study: Study) -> bytes:
     return msgspec.json.format(msgspec.json.encode(study)) + b"\n"
 
 
-def play_all(study: Study, book: Book, folder: Path, *, jobs: int) -> None:
+def play_all(study: Study, book: Book, cache: Path, *, jobs: int) -> None:
     """Play every missing run, `jobs` at a time; each is kept as soon as it is finished."""
-    ready = prepare(study, folder / "starters")
+    ready = prepare(study, cache)
     context = multiprocessing.get_context("spawn")
     ticks = context.Queue()
     os.environ.update(ALLOCATOR)  # for the workers, which are new programs

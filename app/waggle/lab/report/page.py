@@ -6,11 +6,11 @@ from xml.etree.ElementTree import Element
 
 from waggle.lab import statistics
 from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
-from waggle.lab.report_cells import advantage_shown, interval_text, verdict
-from waggle.lab.report_chart import Chart, Line, draw, line_over_seeds
-from waggle.lab.report_look import line_names, style_sheet
-from waggle.lab.report_markup import element
-from waggle.lab.report_tables import (
+from waggle.lab.report.cells import advantage_shown, interval_text, verdict
+from waggle.lab.report.chart import Chart, Line, draw, line_over_seeds
+from waggle.lab.report.look import line_names, style_sheet
+from waggle.lab.report.markup import element
+from waggle.lab.report.tables import (
     headline_metrics,
     model_table,
     pace_table,
@@ -19,7 +19,7 @@ from waggle.lab.report_tables import (
     success_table,
     sweep_table,
 )
-from waggle.lab.report_words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
+from waggle.lab.report.words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
 from waggle.lab.results import Run
 
 FULL, HALF = 1096, 532  # widths of a chart, pixels

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from waggle.lab.report_markup import element
+from waggle.lab.report.markup import element
 
 TOP, LEFT, BOTTOM = 22, 46, 40  # room around the plot, pixels
 LETTER = 6.7  # width of one at 12 pixels

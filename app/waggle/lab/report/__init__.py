@@ -9,8 +9,8 @@ from statistics import fmean
 
 from waggle.lab import statistics
 from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
-from waggle.lab.report_markup import page
-from waggle.lab.report_page import compose
+from waggle.lab.report import markup
+from waggle.lab.report.page import compose
 from waggle.lab.results import BIN, Run
 from waggle.lab.statistics import Estimate
 
@@ -34,7 +34,7 @@ Figures = float | list[float] | dict[str, "Figures"]
 def write(runs: Sequence[Run], path: Path, *, command: str, notes: Sequence[str] = ()) -> None:
     """One HTML file that needs nothing else: no script, no font, no network. Raises OSError where the disk says no."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(compose(runs, command=command, notes=notes)), encoding="utf-8")
+    path.write_text(markup.page(compose(runs, command=command, notes=notes)), encoding="utf-8")
 
 
 def write_tables(runs: Sequence[Run], folder: Path) -> None:

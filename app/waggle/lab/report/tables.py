@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from waggle.lab import statistics
 from waggle.lab.comparison import Arm, Comparison, against_alone, best_rate, rate_text
-from waggle.lab.report_cells import (
+from waggle.lab.report.cells import (
     NOTHING,
     Shown,
     advantage_cell,
@@ -21,8 +21,8 @@ from waggle.lab.report_cells import (
     share,
     whole,
 )
-from waggle.lab.report_look import HEATS
-from waggle.lab.report_markup import element
+from waggle.lab.report.look import HEATS
+from waggle.lab.report.markup import element
 from waggle.lab.results import Run
 
 

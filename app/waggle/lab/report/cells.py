@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from xml.etree.ElementTree import Element
 
 from waggle.lab.comparison import Advantage, Arm
-from waggle.lab.report_markup import element
+from waggle.lab.report.markup import element
 from waggle.lab.statistics import Estimate
 
 NOTHING = "–"
