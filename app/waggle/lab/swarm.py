@@ -200,6 +200,7 @@ def _counting(bar: Any, ticks: Any) -> Iterator[None]:
 
 
 def write(book: Book, folder: Path, command: str) -> None:
-    """report.html and the tables beside it."""
+    """report.html, and beside it the tables and the figures that documents may quote."""
     report.write(book.runs, folder / "report.html", command=command)
     report.write_tables(book.runs, folder)
+    (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(report.figures(book.runs))) + b"\n")
