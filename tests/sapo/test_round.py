@@ -9,6 +9,7 @@ import pytest
 from waggle.errors import CharterError, Stopped
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
+from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
@@ -73,9 +74,15 @@ def test_external_groups_that_teach_nothing_are_never_drawn_and_own_ones_take_th
 
 
 def test_a_full_pool_gives_exactly_as_many_groups_as_asked_for(verifier):
-    me = node(verifier, pool=[external(i) for i in range(20)])
+    me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(20)]), sharing=Gated())
     gathered = list(play(0, 100, me, RULES))[3]
     assert (gathered.local, gathered.external, gathered.waiting) == (4, 4, 16)
+
+
+def test_by_default_own_groups_that_teach_nothing_give_their_places_to_peers(verifier):
+    me = node(verifier, lines=("just words",), pool=[external(i) for i in range(20)])
+    gathered = list(play(0, 100, me, RULES))[3]
+    assert (gathered.local, gathered.external, gathered.waiting) == (0, 8, 12)
 
 
 def test_what_a_peer_got_wrong_is_not_pushed_down_and_keeps_its_place_in_the_denominator(verifier):

@@ -21,7 +21,7 @@ from waggle.rl.noise import generator, uniforms
 from waggle.rl.rule import Rule
 from waggle.sapo.lesson import Draft, Lesson, Measure, external_draft, lesson, local_draft
 from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
-from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet
+from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
@@ -58,7 +58,7 @@ class Node:
     origin: bytes
     seed: int
     model: str = ""
-    sharing: Sharing = field(default_factory=Gated)
+    sharing: Sharing = field(default_factory=Adaptive)
     specialties: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """The sharing strategy: which groups a node trains on, and how strongly each completion of a peer pulls.
 
-SAPO (algorithm 1, step 4) draws I local and J external groups uniformly. `Gated` is what Waggle does by default; the
+SAPO (algorithm 1, step 4) draws I local and J external groups uniformly. `Adaptive` is what Waggle does by default; the
 laboratory measures it against others, each one file in lab/strategies.
 """
 
@@ -81,6 +81,23 @@ class Gated(Plain):
 
     def temper(self, peer: PeerGroup) -> Floats:
         return gate_external(peer.advantage)
+
+
+class Adaptive(Gated):
+    """I and J follow what there is to learn: own groups that teach nothing give their places to external ones that teach.
+
+    Where nothing own teaches, all I + J groups may come from peers; where the pool is empty, all are one's own.
+    """
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        order = [int(i) for i in offer.noise.permutation(len(offer.own))]
+        teaching = [i for i in order if teaches(offer.own[i].rewards, offer.crumb_span)]
+        idle = [i for i in order if i not in teaching]
+        places = offer.local + offer.external
+        useful = offer.useful(offer.pool)
+        gathered = offer.noise.permutation(len(useful))[: places - min(offer.local, len(teaching))]
+        local = (teaching + idle)[: places - len(gathered)]
+        return TrainingSet(local=tuple(sorted(local)), external=tuple(useful[i] for i in gathered))
 
 
 def draw_uniformly(offer: Offer) -> TrainingSet:

@@ -1,4 +1,4 @@
-"""Uniform draws; of peers' completions only those that did better than their group count: what Waggle does by default."""
+"""Uniform draws; of peers' completions only those that did better than their group count."""
 
 from waggle.sapo.sharing import Gated, Sharing
 
