@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Play what is missing, then write the report; returns the exit code."""
     study = study_of(arguments)
-    command = shlex.join(["waggle", "lab", "swarm", *sys.argv[sys.argv.index("swarm") + 1 :]]) if "swarm" in sys.argv else ""
+    command = shlex.join(["waggle", "lab", "swarm", *_said(sys.argv)])
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
         play_all(study, book, arguments.cache, jobs=arguments.jobs)
@@ -84,6 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
         if book.runs:
             write(book, arguments.out, command)
     return 0
+
+
+def _said(argv: Sequence[str]) -> list[str]:
+    """The options as they were given; where things lie on this computer is nobody else's affair."""
+    words = list(argv[argv.index("swarm") + 1 :]) if "swarm" in argv else []
+    private = {i + step for i, word in enumerate(words) if word in ("--cache", "--out") for step in (0, 1)}
+    return [word for i, word in enumerate(words) if i not in private]
 
 
 def study_of(arguments: argparse.Namespace) -> Study:

@@ -27,22 +27,23 @@ CROWD = 8  # more lines than this need a chart of full width
 
 
 class Study(NamedTuple):
-    """What the page is about."""
+    """What the page is about: `shown` was scored on test questions, unless all of it was scored on dev questions."""
 
     runs: Sequence[Run]
     command: str
     notes: Sequence[str]
-    tests: tuple[Comparison, ...]
-    devs: tuple[Comparison, ...]
+    shown: tuple[Comparison, ...]
+    sweeps: tuple[Comparison, ...]
     looks: Mapping[str, str]  # of each arm's line
 
 
 def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Element:
     """The whole document."""
     tests, devs = comparisons(runs, split="test"), comparisons(runs, split="dev")
-    looks = line_names(dict.fromkeys(arm.name for comparison in tests for arm in comparison.arms))
-    study = Study(runs, command, notes, tests, devs, looks)
-    parts = [_setting(comparison, study, number) for number, comparison in enumerate(tests)]
+    shown, sweeps = (tests, devs) if tests or _is_sweep(devs) else (devs, ())
+    looks = line_names(dict.fromkeys(arm.name for comparison in shown for arm in comparison.arms))
+    study = Study(runs, command, notes, shown, sweeps, looks)
+    parts = [_setting(comparison, study, number) for number, comparison in enumerate(shown)]
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -55,9 +56,18 @@ def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Eleme
     return element("html", head, body, lang="en")
 
 
+def _is_sweep(devs: Sequence[Comparison]) -> bool:
+    """Whether some configuration was tried at several rates: then these runs choose, and what they choose is not here yet."""
+    return any(len({arm.learning_rate for arm in one.arms if arm.configuration == first.configuration}) > 1
+               for one in devs for first in one.arms)  # fmt: skip
+
+
 def _opening(study: Study) -> Element:
     notes = element("ul", *(element("li", note) for note in study.notes), class_="notes") if study.notes else None
-    untested = None if study.tests else element("p", "No finished run is scored on test questions yet.", class_="lede")
+    said = "" if study.shown else "No finished run is scored on test questions yet."
+    if any(run.key.split == "dev" for comparison in study.shown for run in comparison.runs):
+        said = "All runs are scored on dev questions: they serve to choose by, and nothing here is a result to report."
+    untested = element("p", said, class_="lede") if said else None
     return element(
         "header",
         element("p", "Waggle laboratory", class_="eyebrow"),
@@ -71,8 +81,8 @@ def _opening(study: Study) -> Element:
 
 
 def _facts(study: Study) -> Element:
-    tested = [run for comparison in study.tests for run in comparison.runs]
-    seeds = sorted({run.key.seed for run in tested})
+    seeds = sorted({run.key.seed for comparison in study.shown for run in comparison.runs})
+    tested = [run for run in study.runs if run.key.split == "test"]
     hours = sum(run.cpu_seconds for run in study.runs) / 3600
     commits = list(dict.fromkeys(run.commit for run in study.runs))
     facts = (
@@ -86,7 +96,7 @@ def _facts(study: Study) -> Element:
 
 
 def _configurations(study: Study) -> Element | None:
-    found = dict.fromkeys(arm.configuration for comparison in study.tests for arm in comparison.arms)
+    found = dict.fromkeys(arm.configuration for comparison in study.shown for arm in comparison.arms)
     explained = [(name, words) for name in found if (words := configuration_words(name))]
     if not explained:
         return None
@@ -190,11 +200,11 @@ def _cost_line(arm: Arm, look: str, end: int) -> Line:
 
 
 def _sweep(study: Study) -> Element | None:
-    if not study.devs:
+    if not study.sweeps:
         return None
     parts: list[Element] = []
-    for comparison in study.devs:
-        tested = [arm for test in study.tests if test.setting == comparison.setting for arm in test.arms]
+    for comparison in study.sweeps:
+        tested = [arm for test in study.shown if test.setting == comparison.setting for arm in test.arms]
         title = f"{comparison.name[:1].upper()}{comparison.name[1:]}, {comparison.rounds:,} rounds"
         parts += [element("h3", title), sweep_table(comparison, tested)]
     return element("section", element("h2", "How the learning rates were chosen"), element("p", DEV, class_="lede"), *parts)

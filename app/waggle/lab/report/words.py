@@ -12,13 +12,16 @@ SETTINGS = {
     "sparse": "Every node starts from the starter model, which hardly ever writes its answer the way that earns a reward.",
     "identical": "Every node starts from the same model, which is already competent.",
     "diversified": "Every node starts out strong in two specialties of its own.",
-    "heterogeneous": "Two different models with two vocabularies share one swarm.",
+    "heterogeneous": "Models of three sizes and two vocabularies share one swarm.",
+    "partial": "Every node starts from the starter model and asks about three of the specialties; it is scored on all of them.",
 }
 
 CONFIGURATIONS = {
     "8/0": "Alone: each node trains on 8 groups of its own answers per round. Everything is measured against this.",
     "8/0-filtered": "Alone, with the privilege sharing has: generates more, drops groups whose answers all earned the same.",
-    "default": "What Waggle does unless told otherwise.",
+    "default": "What Waggle does unless told otherwise: 8 questions are drawn and shared; own groups that teach take up to half "
+    "of the places, others' the rest; of theirs, only answers that did better than their group count; differences in reward "
+    "below 0.2 do not.",
 }
 
 SUCCESSES = (
