@@ -77,9 +77,11 @@ class CausalLM:
         x = layer.out(x, attend(number, q, k, v))
         return layer.down(x, layer.widen(x))
 
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(N, D) of the last layer -> (N, V)."""
-        return F.linear(self.normed(hidden), self.holder.get_output_embeddings().weight).float()
+    def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
+        """(N, D) of the last layer -> (N, V), divided by the temperature."""
+        normed = self.normed(hidden)
+        cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
+        return F.linear(cooled, self.holder.get_output_embeddings().weight).float()
 
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
         """(N, D) of the last layer as the head and a critic read it."""
@@ -102,20 +104,16 @@ class _Layer:
 
     def project(self, x: torch.Tensor, rope: Rope) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Queries, keys and values, (T, heads, width)."""
-        heads = self._qkv(_norm(self._norms[0], x)).view(len(x), -1, self._width)
-        ahead = self._heads + self._shared
-        if self._head_norms[0] is None:
-            turned = rope.turn(heads[:, :ahead])
-            return turned[:, : self._heads], turned[:, self._heads :], heads[:, ahead:]
-        q = _norm(self._head_norms[0], heads[:, : self._heads])
-        k = _norm(self._head_norms[1], heads[:, self._heads : ahead])
-        return rope.turn(q), rope.turn(k), heads[:, ahead:]
+        q, k, v = (part.view(len(x), -1, self._width) for part in self._qkv(_norm(self._norms[0], x)))
+        if self._head_norms[0] is not None:
+            q, k = _norm(self._head_norms[0], q), _norm(self._head_norms[1], k)
+        return rope.turn(q), rope.turn(k), v
 
     def out(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         return _add_linear(x, attended, self._out)
 
     def widen(self, x: torch.Tensor) -> torch.Tensor:
-        gate, up = self._gate_up(_norm(self._norms[1], x)).chunk(2, -1)
+        gate, up = self._gate_up(_norm(self._norms[1], x))
         return F.silu(gate) * up
 
     def down(self, x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
@@ -123,17 +121,17 @@ class _Layer:
 
 
 class _Fused:
-    """Linear layers of one input as one product. Their parameters become views of one block, so nothing is kept twice."""
+    """Linear layers of one input: one product while decoding. Their parameters become views of one block."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._parts = parts
         self._weight = _one_block([part.weight for part in parts])
         self._bias = _one_block([part.bias for part in parts]) if parts[0].bias is not None else None
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        if not torch.is_grad_enabled():
-            return F.linear(x, self._weight, self._bias)
-        return torch.cat([F.linear(x, part.weight, part.bias) for part in self._parts], -1)
+    def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        if torch.is_grad_enabled():
+            return [F.linear(x, part.weight, part.bias) for part in self._parts]
+        return torch.split(F.linear(x, self._weight, self._bias), [len(part.weight) for part in self._parts], -1)
 
 
 def _one_block(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:

@@ -59,7 +59,8 @@ class Decoding:
         x, rope = self._model.embed(packing.tokens), self._model.rope(packing.positions)
         for layer in range(self._model.layers):
             x = self._model.layer(layer, x, rope, attend)
-        return self._model.logits(x.index_select(0, packing.sources)).repeat_interleave(group_size, 0)
+        last = x.index_select(0, packing.sources)
+        return self._model.logits(last, self._params.temperature).repeat_interleave(group_size, 0)
 
     def _fan_out(self, part: torch.Tensor, cells: torch.Tensor, prompts: int, group_size: int) -> torch.Tensor:
         """A prompt's keys or values (T, heads, width), computed once, into the cache of each of its rows."""
@@ -84,7 +85,7 @@ class Decoding:
 
     def _take(self, column: int, uniforms: torch.Tensor) -> torch.Tensor:
         """Pick a token for every row by the inverse of its distribution, and keep those of live rows."""
-        scores = torch.log_softmax(self._logits / self._params.temperature, -1)
+        scores = torch.log_softmax(self._logits, -1)
         chances = scores.exp().cumsum(-1)  # (rows, V)
         threshold = uniforms[torch.as_tensor(self._rows, device=self._device), column, None] * chances[:, -1:]
         picked = torch.searchsorted(chances, threshold, right=True).clamp(max=scores.shape[-1] - 1)  # (rows, 1)
@@ -126,4 +127,4 @@ class Decoding:
         x, rope = self._model.embed(tokens), self._model.rope(self._ahead + column)
         for layer in range(self._model.layers):
             x = self._model.layer(layer, x, rope, attend)
-        return self._model.logits(x)
+        return self._model.logits(x, self._params.temperature)

@@ -64,7 +64,7 @@ class TorchPolicy:
                 one
                 for part in self._parts(texts)
                 for packing, hidden in [self._hidden(part)]
-                for one in packing.split(self._score(hidden, packing.targets, temperature)[0])
+                for one in packing.split(self._score(hidden, packing.targets, temperature))
             ]
 
     @torch.no_grad()
@@ -85,13 +85,13 @@ class TorchPolicy:
         if self._critic is None and any(batch.returns is not None for batch in batches):
             self._make_critic()
         self._optimiser.zero_grad(set_to_none=True)
-        loss = clip = entropy = tokens = 0.0
+        loss = clip = 0.0
         try:
             for part in self._parts(batches):
                 params.pause_point()
                 with _memory_errors():
                     sums = self._learn(part, params)
-                loss, clip, entropy, tokens = loss + sums[0], clip + sums[1], entropy + sums[2], tokens + sums[3]
+                loss, clip = loss + sums[0], clip + sums[1]
             norm = torch.nn.utils.clip_grad_norm_(
                 [*self._parameters.values(), *self._critic_parameters().values()], params.max_gradient_norm
             )
@@ -99,12 +99,12 @@ class TorchPolicy:
             for group in self._optimiser.param_groups:
                 group["lr"] = params.learning_rate
             if not torch.isfinite(norm):
-                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, entropy=0.0, taken=False)
+                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
             self._optimiser.step()
             self._steps += 1
         finally:
             self._optimiser.zero_grad(set_to_none=True)
-        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm), entropy=entropy / max(1.0, tokens))
+        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """(weights, moments) on the CPU under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`.
@@ -168,12 +168,12 @@ class TorchPolicy:
             return {}
         return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
 
-    def _learn(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float, float, float]:
-        """Add some groups' gradient; their loss, clipped weight, summed entropy and number of tokens."""
+    def _learn(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
+        """Add some groups' gradient; their loss and clipped weight."""
         advantage = self._joined([batch.advantage for batch in batches])  # (N,)
         weight = self._joined([batch.weight for batch in batches])
         packing, hidden = self._hidden(batches)
-        logp, entropy = self._score(hidden, packing.targets, params.temperature)
+        logp = self._score(hidden, packing.targets, params.temperature)
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]
         old = self._joined(known) if known else logp.detach()  # one update per batch: no second forward
         loss = clipped_objective(torch, logp, old, advantage, weight, params.clip)
@@ -183,7 +183,7 @@ class TorchPolicy:
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()
         cut = (clipped(logp.detach(), old, advantage, params.clip) * weight).sum()
-        return float(loss.detach()), float(cut), float(entropy.sum()), float(len(advantage))
+        return float(loss.detach()), float(cut)
 
     def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
@@ -211,8 +211,8 @@ class TorchPolicy:
             x = self._model.layer(layer, x, rope, packing.attend)
         return packing, x.index_select(0, packing.sources)
 
-    def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probs and entropies (N,) of tokens from the states that predict them."""
+    def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
+        """Log-probs (N,) of tokens from the states that predict them."""
         rows = max(1, HEAD_ELEMENTS // self._model.vocabulary)
         if len(hidden) <= rows:
             return self._head(hidden, targets, temperature)
@@ -220,13 +220,11 @@ class TorchPolicy:
             checkpoint(self._head, part, some, temperature, use_reentrant=False)
             for part, some in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
         ]
-        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        return torch.cat(parts)
 
-    def _head(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-        scores = torch.log_softmax(self._model.logits(hidden) / temperature, -1)  # (N, V)
-        with torch.no_grad():
-            entropy = -(scores.exp() * scores).sum(-1)
-        return scores.gather(-1, targets[:, None])[:, 0], entropy
+    def _head(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
+        scores = torch.log_softmax(self._model.logits(hidden, temperature), -1)  # (N, V)
+        return scores.gather(-1, targets[:, None])[:, 0]
 
 
 @contextlib.contextmanager

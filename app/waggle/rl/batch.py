@@ -81,7 +81,7 @@ class StepParams:
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What one step did. `loss` and `clip_fraction` are weighted like the objective; entropy in nats per token.
+    """What one step did. `loss` and `clip_fraction` are weighted like the objective.
 
     `taken` is False where the gradient was not finite: then nothing was changed, and the numbers are 0.
     """
@@ -89,5 +89,4 @@ class StepMetrics:
     loss: float
     clip_fraction: float
     gradient_norm: float
-    entropy: float
     taken: bool = True

@@ -43,7 +43,7 @@ class FakePolicy:
         params.pause_point()
         self.learned.append(list(batches))
         self.steps += 1
-        return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, entropy=0.0)
+        return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0)
 
     @staticmethod
     def _say(line: Ids, longest: int) -> Sampled:
