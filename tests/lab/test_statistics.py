@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from waggle.lab import statistics
-from waggle.lab.comparison import Advantage, against_alone, best_rate, comparisons, rate_text
+from waggle.lab.comparison import Advantage, against_alone, best_rate, comparisons, rate_text, spoken
 from waggle.lab.results import BIN, Aha, Key, Run
 from waggle.lab.statistics import Estimate, estimate
 
@@ -205,3 +205,16 @@ def test_the_best_rate_has_the_highest_held_out_area() -> None:
     runs = [scored("4/4", score + 0.01 * seed, rate=rate, seed=seed, split="dev") for rate, score in tried for seed in (0, 1)]
     (comparison,) = comparisons(runs, split="dev")
     assert best_rate(comparison.arms) == 3e-4
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        ("8/0-filtered", "8/0-filtered"),
+        ("4/4:plain:grpo:crumbs=0.2", "4/4, crumbs 0.2"),
+        ("4/4:gated:dapo", "4/4 gated dapo"),
+        ("4/4:adaptive:grpo:crumbs=0.2:questions=8", "4/4 adaptive, crumbs 0.2, 8 drawn"),
+    ],
+)
+def test_a_configuration_is_named_in_words(configuration: str, words: str) -> None:
+    assert spoken(configuration) == words

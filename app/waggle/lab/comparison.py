@@ -110,9 +110,19 @@ def arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
     fullest_first = sorted(found.items(), key=lambda item: (_place(item[0][0], CONFIGURATIONS), -len(item[1]), item[0][1]))
     named: dict[str, Arm] = {}
     for (configuration, rate), here in fullest_first:
-        name = configuration if configuration not in named else f"{configuration} at {rate_text(rate)}"
+        said = spoken(configuration)
+        name = said if said not in named else f"{said} at {rate_text(rate)}"
         named[name] = Arm(name, configuration, rate, tuple(sorted(here, key=lambda run: run.key.seed)))
     return tuple(named.values())
+
+
+def spoken(configuration: str) -> str:
+    """4/4:adaptive:grpo:crumbs=0.2:questions=8 as "4/4 adaptive, crumbs 0.2, 8 drawn"; what is usual goes without saying."""
+    ratio, *parts = configuration.split(":")
+    words = [part for part in parts if "=" not in part and part not in ("plain", "grpo")]
+    extras = [part.replace("=", " ") for part in parts if part.startswith("crumbs=")]
+    extras += [f"{part.removeprefix('questions=')} drawn" for part in parts if part.startswith("questions=")]
+    return ", ".join([" ".join([ratio, *words]), *extras])
 
 
 def rate_text(rate: float) -> str:
