@@ -7,7 +7,8 @@ from waggle.errors import LabError, SettingsError
 from waggle.lab import plan
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Book
-from waggle.sapo.round import Rules
+from waggle.lab.strategies import strategy
+from waggle.sapo.round import Node, Rules
 
 
 def test_the_papers_configurations_draw_what_they_train_on_and_count_every_difference():
@@ -20,11 +21,14 @@ def test_the_papers_configurations_draw_what_they_train_on_and_count_every_diffe
 def test_the_default_is_what_the_engine_does():
     rules = configuration("default").rules(Rules().learning_rate)
     assert rules == Rules()
+    chosen = Node.__dataclass_fields__["sharing"].default_factory
+    assert type(strategy(configuration("default").strategy).make()) is chosen
 
 
 def test_the_control_with_equal_privilege_may_ask_three_times_as_much():
     one = configuration("8/0-filtered")
     assert (one.local, one.external, one.questions, one.most_questions, one.strategy) == (8, 0, 8, 24, "filtered")
+    assert one.crumb_span == configuration("default").crumb_span, "the control has every privilege but sharing"
 
 
 def test_strategy_rule_and_crumbs_may_be_named():
@@ -91,7 +95,7 @@ def test_the_paper_study_is_what_was_promised():
     sparse = made.parts[0]
     assert (sparse.setting, sparse.rounds) == ("sparse", 600)
     assert {name: len(seeds) for name, seeds in sparse.seeds.items()} == {
-        "8/0": 5, "8/0-filtered": 5, "6/2": 3, "4/4": 3, "2/6": 3, "default": 5,
+        "8/0": 5, "8/0-filtered": 5, "6/2": 3, "4/4": 3, "2/6": 3, "default": 5, plan.FLOORED: 3,
     }  # fmt: skip
     assert [part.setting for part in made.parts[1:4]] == ["identical", "diversified", "heterogeneous"]
     assert all(part.rounds == 200 and {len(seeds) for seeds in part.seeds.values()} == {3} for part in made.parts[1:])

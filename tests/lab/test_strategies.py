@@ -144,8 +144,10 @@ def test_capability_squares_the_ratio_inside_the_clip_and_cuts_outside():
 
 def test_capability_is_the_mean_of_five_rounds_of_groups_that_teach():
     made = strategy("capability").make()
-    for rewards in (HALF, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT):  # the first is forgotten
-        made.choose(offer((RIGHT, NONE, ALL, CRUMBS), [group(1, rewards)]))
+    waiting = []
+    for number, rewards in enumerate((HALF, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT)):  # the first is forgotten
+        waiting.append(group(number, rewards))
+        made.choose(offer((RIGHT, NONE, ALL, CRUMBS), waiting))  # one that goes on waiting counts once
     # equal at last: omega 1
     np.testing.assert_allclose(made.temper(peer(group(1), ONE, logp=[-1.0] * 4)), [1.5, -0.5, -0.5, -0.5], rtol=1e-4)
 

@@ -14,6 +14,7 @@ from waggle.lab.comparison import arms, best_rate
 from waggle.lab.results import Book, Key
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
+from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.rules import rule
 from waggle.sapo.round import Rules
 
@@ -21,6 +22,7 @@ RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
 DEFAULT = "default"
 FILTERED = "8/0-filtered"
+FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
 NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=([\d.]+))?(?::questions=(\d+))?$")
 
 
@@ -56,7 +58,9 @@ def configuration(name: str) -> Configuration:
             rule=usual.rule.name, crumb_span=usual.crumb_span,
         )  # fmt: skip
     if name == FILTERED:
-        return Configuration(name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered")
+        return Configuration(
+            name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered", crumb_span=CRUMB_SPAN
+        )
     found = NAME.match(name)
     if not found or int(found[1]) == 0:
         raise LabError(
@@ -98,6 +102,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     final_held_out: int = 32
     measure_every: int = 25
 
+    @property
+    def configurations(self) -> dict[str, Configuration]:
+        """What every name stands for today: a study whose names meant something else is another study."""
+        return {name: configuration(name) for part in self.parts for name in part.seeds}
+
     def missing(self, book: Book) -> Iterator[Key]:
         """The runs that can be played now and have not been: first each configuration's sweep, then what it is reported on."""
         for part in self.parts:
@@ -134,7 +143,7 @@ FIVE, THREE = (1, 2, 3, 4, 5), (1, 2, 3)
 def paper() -> Study:
     """The paper's table, extended: six configurations in four settings, and one in which nodes ask about few specialties."""
     many = ("8/0", FILTERED, DEFAULT)
-    sparse = {name: FIVE if name in many else THREE for name in PAPER}
+    sparse = {name: FIVE if name in many else THREE for name in (*PAPER, FLOORED)}
     others = [
         Part(setting=name, rounds=200, seeds=dict.fromkeys(PAPER, THREE))
         for name in ("identical", "diversified", "heterogeneous")
@@ -145,7 +154,7 @@ def paper() -> Study:
 
 FULL = ":crumbs=0.2:questions=8"  # a floor for crumbs, and more groups drawn and shared than are trained on
 OPTIONS = (
-    *("8/0", "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated", "4/4:gated:grpo:crumbs=0.2", f"4/4:gated:grpo{FULL}"),
+    *("8/0", FLOORED, "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated", "4/4:gated:grpo:crumbs=0.2", f"4/4:gated:grpo{FULL}"),
     *("4/4:own_probability", "4/4:truncated_importance", "4/4:capability"),
     *("4/4:adaptive", "4/4:informative", "4/4:balanced", "4/4:replay", "4/4:guard"),
     *(f"4/4:adaptive:grpo{FULL}", f"4/4:informative:grpo{FULL}", f"4/4:replay:grpo{FULL}"),

@@ -47,7 +47,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     node_reward: tuple[tuple[float, ...], ...]  # (N, R / BIN)
     specialty_reward: tuple[tuple[float, ...], ...]  # (S, R / BIN)
     external_share: tuple[float, ...]  # (R / BIN,) of the absolute advantage trained on
-    entropy: tuple[float, ...]  # (R / BIN,) nats per token trained on
+    entropy: tuple[float, ...]  # (R / BIN,) nats per token generated
     measured_at: tuple[int, ...]  # (P,) rounds played before; the first is 0, the last is R
     held_out: tuple[tuple[float, ...], ...]  # (N, P) pass@1 of each node's own policy
     specialty_held_out: tuple[tuple[float, ...], ...]  # (S, P) mean over nodes
@@ -84,10 +84,10 @@ class Book:
 def _read(path: Path) -> Iterable[Run]:
     if not path.exists():
         return
-    lines = path.read_bytes().split(b"\n")
-    whole = lines[:-1]  # what follows the last newline was cut off in the middle of a write
-    if lines[-1]:
-        path.write_bytes(b"".join(line + b"\n" for line in whole))
+    *whole, torn = path.read_bytes().split(b"\n")
+    if torn:  # cut off in the middle of a write
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size - len(torn))
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=Run)

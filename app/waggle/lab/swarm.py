@@ -140,8 +140,8 @@ def _with_strategy(name: str, strategy: str) -> str:
 
 def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
     """The finished runs of that folder; raises LabError where it holds another study, or one that nobody asked to go on with."""
-    described = folder / "study.json"
-    if described.exists():
+    described, runs = folder / "study.json", folder / "runs.jsonl"
+    if described.exists() and runs.exists():
         if not resume:
             raise LabError(f"{folder} holds a study already.", "Add --resume to go on with it, or choose another --out.")
         if described.read_bytes() != _described(study):
@@ -149,11 +149,12 @@ def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
     else:
         folder.mkdir(parents=True, exist_ok=True)
         described.write_bytes(_described(study))
-    return Book(folder / "runs.jsonl")
+    return Book(runs)
 
 
 def _described(study: Study) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(study)) + b"\n"
+    whole = {"study": study, "configurations": study.configurations}
+    return msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
 
 
 def play_all(study: Study, book: Book, cache: Path, *, jobs: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from waggle.lab.results import Key, Run
@@ -21,7 +22,9 @@ from waggle.rl.advantage import teaches
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Sharing
+from waggle.swarm.record import shareable
 from waggle.tasks.charter import Charter
+from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.verifier import Verifier
 
@@ -120,10 +123,22 @@ class Trial:
         useful = np.mean([teaches(group.rewards, rules.crumb_span) for group in judged.groups])
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
-        self._hive.hand_in(i, judged.groups)
+        self._hive.hand_in(i, self._as_shared(judged.groups))
         self._log.played(tick, i, judged, learned)
         self._log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
+
+    def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
+        """The groups as they may travel, judged again by a reader where they had to be changed."""
+        found = []
+        for one in groups:
+            group = shareable(one.group, self._setup.charter)
+            if group is not None and group != one.group:
+                verdicts = self._verifier.judge([(one.question, completion) for completion in group.completions])
+                found.append(msgspec.structs.replace(one, group=group, verdicts=tuple(verdicts)))
+            elif group is not None:
+                found.append(one)
+        return found
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         scores = [held_out.measure(tick, player.node, self._setup.rules, questions) for player in self._players]

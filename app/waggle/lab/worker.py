@@ -32,15 +32,17 @@ _ticks: Any = None
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """What is made once before any worker starts: each setting's model folders."""
+    """What is settled once before any worker starts: each setting's model folders, and the commit of the code that plays."""
 
     folders: dict[str, tuple[str, ...]]
+    commit: str
 
 
 def prepare(study: Study, cache_folder: Path) -> Ready:
     """Make the models that a study begins from; raises LabError."""
     charter = charter_of(study.charter)
-    return Ready({part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts})
+    folders = {part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts}
+    return Ready(folders, _commit())
 
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
@@ -76,7 +78,7 @@ def play(study: Study, key: Key, ready: Ready) -> Run:
     for number in trial.run():
         if _ticks is not None and (number % TELL_EVERY == 0 or number == key.rounds):
             _ticks.put((number - 1) % TELL_EVERY + 1)
-    return trial.result(time.process_time() - began, commit())
+    return trial.result(time.process_time() - began, ready.commit)
 
 
 def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter: Charter) -> Setup:
@@ -122,13 +124,12 @@ def _reserved(charter: str, split: Any, count: int) -> tuple[Question, ...]:
     )
 
 
-@cache
-def commit() -> str:
+def _commit() -> str:
     """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
-    here = Path(waggle.__file__).parent
+    here = Path(waggle.__file__).parents[2]
     try:
         head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
-        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "."], cwd=here, text=True)
+        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "app", "resources"], cwd=here, text=True)
     except (OSError, subprocess.CalledProcessError):
         return waggle.__version__
     return f"{head} with changes" if changed.strip() else head

@@ -105,7 +105,8 @@ class Decoding:
         if self._live.mean() > DROP_BELOW:
             return picked
         keep = torch.as_tensor(np.flatnonzero(self._live), device=self._device)
-        self._caches = [(keys.index_select(0, keep), values.index_select(0, keep)) for keys, values in self._caches]
+        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+            self._caches[i] = (keys.index_select(0, keep), values.index_select(0, keep))
         self._ahead, self._mask = self._ahead[keep], self._mask[keep]
         self._rows = self._rows[self._live]
         self._live = np.ones(len(self._rows), np.bool_)

@@ -147,7 +147,7 @@ class TorchPolicy:
     def _restore_moments(self, parameters: dict[str, torch.nn.Parameter], moments: dict[str, torch.Tensor], steps: float) -> None:
         for name, parameter in parameters.items():
             self._optimiser.state[parameter] = {
-                "step": torch.tensor(steps),
+                "step": torch.tensor(steps, dtype=torch.float32, device=parameter.device),
                 "exp_avg": moments[f"exp_avg.{name}"].to(parameter.device, copy=True),
                 "exp_avg_sq": moments[f"exp_avg_sq.{name}"].to(parameter.device, copy=True),
             }

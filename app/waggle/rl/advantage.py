@@ -16,7 +16,7 @@ def spread(rewards: Sequence[float]) -> float:
 
 def teaches(rewards: Sequence[float], span: float = CRUMB_SPAN) -> bool:
     """Whether a group has any advantage to learn from: its rewards differ, by at least `span`."""
-    return len(rewards) > 1 and 0.0 < spread(rewards) >= span
+    return len(rewards) > 1 and 0.0 < spread(rewards) >= span - EPSILON  # 1.0 - 0.8 is a little less than 0.2
 
 
 def centred(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float64]:

@@ -79,7 +79,7 @@ class Judged:
 
     @property
     def entropy(self) -> float:
-        """Nats per token of the policy as it sampled: the mean of -log p over what it wrote, an unbiased estimate."""
+        """Nats per token of the policy as it sampled: the mean of -log p over what it wrote."""
         return -sum(one.logp or 0.0 for group in self.groups for one in group.group.completions) / max(1, self.tokens)
 
 

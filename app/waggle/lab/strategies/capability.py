@@ -18,6 +18,7 @@ import numpy as np
 from waggle.rl.batch import Floats
 from waggle.rl.rule import per_token
 from waggle.sapo.sharing import Offer, PeerGroup, Plain, Sharing, TrainingSet
+from waggle.tasks.questions import QuestionId
 
 WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds of the capability's mean; bound of omega and 1 / omega; whose is mine
 ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # edge: rounding does not decide whether equal policies are equal
@@ -28,9 +29,12 @@ class Capability(Plain):
 
     def __init__(self) -> None:
         self._means: defaultdict[bytes, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
+        self._met: set[tuple[bytes, QuestionId]] = set()
 
     def choose(self, offer: Offer) -> TrainingSet:
-        seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in offer.useful(offer.pool)]
+        fresh = [one for one in offer.useful(offer.pool) if (one.group.origin, one.group.id) not in self._met]
+        self._met |= {(one.group.origin, one.group.id) for one in fresh}
+        seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
         for origin in {origin for origin, _ in seen}:
             rewards = [reward for whose, group in seen if whose == origin for reward in group.rewards]
             self._means[origin].append(float(np.mean(rewards)))
