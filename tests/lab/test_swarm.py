@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.test_results import run
 from waggle.errors import LabError
+from waggle.lab import plan
 from waggle.lab.results import Book
 from waggle.lab.swarm import open_book, study_of
 
@@ -79,14 +81,24 @@ def test_the_command_gives_the_same_numbers_again(done, tmp_path):
     assert numbers(tmp_path / "again") == numbers(done)
 
 
-def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path):
+def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path, monkeypatch):
     study, other = parsed(*SMALL), parsed(*SMALL, "--delay", "3")
-    open_book(tmp_path, study, resume=False)
+    open_book(tmp_path, other, resume=False)  # nothing was ever finished in it: it may be begun anew
+    open_book(tmp_path, study, resume=False).keep(run())
     with pytest.raises(LabError, match="holds a study already"):
         open_book(tmp_path, study, resume=False)
     with pytest.raises(LabError, match="holds another study"):
         open_book(tmp_path, other, resume=True)
-    assert not open_book(tmp_path, study, resume=True).runs
+    assert len(open_book(tmp_path, study, resume=True).runs) == 1
+    monkeypatch.setattr(plan, "DEFAULT", "something else")
+    with pytest.raises(LabError, match=r"holds another study|is not a configuration"):
+        open_book(tmp_path, study, resume=True)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="cannot be written"):
+        open_book(tmp_path / "file" / "out", parsed(*SMALL), resume=False)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +106,7 @@ def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_stud
     [
         ("--configurations", "9"),
         ("--configurations", "4/4:magic"),
+        ("--configurations", "4/4:plain:grpo:crumbs=1.2.3"),
         ("--settings", "sparse,imaginary"),
         ("--seeds", "one"),
         ("--rates", "fast"),
@@ -101,6 +114,10 @@ def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_stud
         ("--rounds", "0"),
         ("--nodes", "0"),
         ("--starters", "/nowhere"),
+        ("--rates", "0"),
+        ("--rates", "nan"),
+        ("--configurations", "99999999/0"),
+        ("--paper",),
     ],
 )
 def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
@@ -110,4 +127,5 @@ def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
 
 def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
     study = parsed("--configurations", "8/0,4/4:plain,default", "--strategy", "replay")
-    assert list(study.parts[0].seeds) == ["8/0:replay", "4/4:plain", "default"]
+    assert list(study.parts[0].seeds) == ["8/0", "4/4:plain", "default"]
+    assert list(parsed("--configurations", "4/4", "--strategy", "replay").parts[0].seeds) == ["4/4:replay"]

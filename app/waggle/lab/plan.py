@@ -21,9 +21,10 @@ from waggle.sapo.round import Rules
 RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
 DEFAULT = "default"
+MOST = 64  # groups of a training set
 FILTERED = "8/0-filtered"
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
-NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=([\d.]+))?(?::questions=(\d+))?$")
+NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ def configuration(name: str) -> Configuration:
             name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered", crumb_span=CRUMB_SPAN
         )
     found = NAME.match(name)
-    if not found or int(found[1]) == 0:
+    if not found or not 0 < int(found[1]) + int(found[2]) <= MOST or int(found[1]) == 0:
         raise LabError(
             f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
         )

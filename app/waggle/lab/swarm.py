@@ -80,6 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
         play_all(study, book, arguments.cache, jobs=arguments.jobs)
+    except KeyboardInterrupt:
+        raise LabError("Stopped.", "Finished runs are kept: go on with --resume.") from None
+    except OSError as error:
+        raise LabError(f"The study cannot go on: {error.strerror}.", "Finished runs are kept: go on with --resume.") from error
     finally:
         if book.runs:
             write(book, arguments.out, command)
@@ -90,32 +94,38 @@ def _said(argv: Sequence[str]) -> list[str]:
     """The options as they were given; where things lie on this computer is nobody else's affair."""
     words = list(argv[argv.index("swarm") + 1 :]) if "swarm" in argv else []
     private = {i + step for i, word in enumerate(words) if word in ("--cache", "--out") for step in (0, 1)}
-    return [word for i, word in enumerate(words) if i not in private]
+    kept = [word for i, word in enumerate(words) if i not in private and not word.startswith(("--cache=", "--out="))]
+    return [Path(word).name if "/" in word and Path(word).is_absolute() else word for word in kept]
 
 
 def study_of(arguments: argparse.Namespace) -> Study:
     """What the arguments ask for; raises LabError."""
     for name, made in PRESETS.items():
         if getattr(arguments, name):
+            _refuse_others(arguments, name)
             return made()
     names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
-    seeds = dict.fromkeys([plan.configuration(name).name for name in names], _numbers("--seeds", arguments.seeds, int))
+    chosen = tuple(dict.fromkeys(_numbers("--seeds", arguments.seeds, int)))
+    seeds = dict.fromkeys([plan.configuration(name).name for name in names], chosen)
     folders = tuple(folder for folder in arguments.starters.split(",") if folder)
     for folder in folders:
         if not (Path(folder).expanduser() / "config.json").is_file():
             raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
-    settings = ["own"] if folders else arguments.settings.split(",")
+    settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
-    if min(arguments.rounds, arguments.nodes, arguments.jobs) < 1:
+    if min(arguments.rounds, arguments.nodes, arguments.jobs) < 1 or arguments.asked < 0:
         raise LabError("A study needs at least one round, one node and one job.")
+    rates = _numbers("--rates", arguments.rates, float)
+    if not all(0 < rate <= 1e-1 for rate in rates):
+        raise LabError(f"--rates {arguments.rates} are not learning rates.", "For example: --rates 2.5e-4,5e-4,1e-3")
     return Study(
         parts=tuple(
             plan.Part(setting=setting, rounds=arguments.rounds, seeds=seeds, folders=folders, asked=arguments.asked)
             for setting in settings
         ),
         split=arguments.split,
-        rates=_numbers("--rates", arguments.rates, float),
+        rates=tuple(dict.fromkeys(rates)),
         nodes=arguments.nodes,
         charter=arguments.charter,
         weather=Weather(
@@ -135,7 +145,19 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
 
 
 def _with_strategy(name: str, strategy: str) -> str:
-    return f"{name}:{strategy}" if strategy and plan.NAME.match(name) and ":" not in name else name
+    """Who shares nothing has no strategy of sharing."""
+    found = plan.NAME.match(name)
+    return f"{name}:{strategy}" if strategy and found and ":" not in name and int(found[2]) else name
+
+
+def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:
+    """A preset decides everything but where and how fast it is played."""
+    usual = argparse.ArgumentParser()
+    add_arguments(usual)
+    free = {preset, "jobs", "out", "cache", "resume"}
+    given = vars(usual.parse_args([]))
+    if changed := [name for name, value in given.items() if name not in free and getattr(arguments, name) != value]:
+        raise LabError(f"--{preset} and --{changed[0]} do not go together.", f"--{preset} decides what is played.")
 
 
 def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
@@ -147,8 +169,11 @@ def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
         if described.read_bytes() != _described(study):
             raise LabError(f"{folder} holds another study.", "Choose another --out.")
     else:
-        folder.mkdir(parents=True, exist_ok=True)
-        described.write_bytes(_described(study))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            described.write_bytes(_described(study))
+        except OSError as error:
+            raise LabError(f"{folder} cannot be written: {error.strerror}.", "Choose another --out.") from error
     return Book(runs)
 
 

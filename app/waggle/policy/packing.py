@@ -80,7 +80,7 @@ class Packing:
         outputs = []
         for bucket in self._buckets:
             queries, keys, values = (self._grid(part, bucket) for part in (q, k, v))
-            found = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bucket.mask, enable_gqa=True)
+            found = attention(queries, keys, values, bucket.mask)
             outputs.append(found.transpose(1, 2).flatten(0, 1).flatten(1))
         return torch.cat(outputs).index_select(0, self._back)
 
@@ -92,6 +92,15 @@ class Packing:
     def _grid(part: torch.Tensor, bucket: _Bucket) -> torch.Tensor:
         """(T, heads, width) -> (B, heads, L, width)."""
         return part.index_select(0, bucket.cells).view(bucket.rows, bucket.longest, *part.shape[1:]).transpose(1, 2)
+
+
+def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Scaled dot products over (B, heads, L, width), where several query heads may share the keys and values of one."""
+    if queries.is_cuda:  # with a mask and shared heads CUDA would write out all scores
+        times = queries.shape[1] // keys.shape[1]
+        keys, values = keys.repeat_interleave(times, 1), values.repeat_interleave(times, 1)
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
 
 
 def _bucket(rows: Sequence[Row], starts: Sequence[int], device: torch.device) -> _Bucket:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from waggle.policy.causal_lm import CausalLM
-from waggle.policy.packing import Packing, prompt_row
+from waggle.policy.packing import Packing, attention, prompt_row
 from waggle.rl.batch import Ids, Sampled, SampleParams
 
 DROP_BELOW = 0.7  # rows are packed anew when so small a share of them is still at work
@@ -120,9 +119,7 @@ class Decoding:
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
             keys, values = self._caches[layer]
             keys[:, :, at], values[:, :, at] = k, v
-            found = F.scaled_dot_product_attention(
-                q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], attn_mask=mask, enable_gqa=True
-            )
+            found = attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], mask)
             return found.flatten(1)
 
         x, rope = self._model.embed(tokens), self._model.rope(self._ahead + column)

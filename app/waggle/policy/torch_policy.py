@@ -174,7 +174,7 @@ class TorchPolicy:
         weight = self._joined([batch.weight for batch in batches])
         packing, hidden = self._hidden(batches)
         logp = self._score(hidden, packing.targets, params.temperature)
-        known = [batch.old_logp for batch in batches if batch.old_logp is not None]
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
         old = self._joined(known) if known else logp.detach()  # one update per batch: no second forward
         loss = clipped_objective(torch, logp, old, advantage, weight, params.clip)
         returns = [batch.returns for batch in batches if batch.returns is not None]
