@@ -32,8 +32,11 @@ def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
     first.keep_aha("propositional_logic", late)
     first.keep_aha("binary_matrix", early)
     first.keep_aha("propositional_logic", early)
+    first.keep_teacher("bf", b"a" * 38)
+    first.keep_teacher("bf", b"b" * 38)
     first.close()
     again = History(tmp_path / "history.sqlite")
+    assert again.taught_by() == {"bf": b"b" * 38}
     assert again.told().ahas == (early, late)
     assert sorted(again.solved()) == ["binary_matrix", "propositional_logic"]
 

@@ -3,7 +3,7 @@
 
     python3 tests/measured/lab_swarm.py
 
-About five hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so the command goes on where it
+About eight hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so the command goes on where it
 was stopped; report.html and the tables in that folder are made anew each time it ends.
 """
 

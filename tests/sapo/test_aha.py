@@ -59,4 +59,5 @@ def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
 
 
 def test_what_was_known_before_a_restart_is_no_aha_again():
-    assert Ahas(["bf"]).judged(judged(9, group("bf", (1.0,)))) == ()
+    again = Ahas(["bf"], {"arc_1d": ANNA})
+    assert again.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (Aha("arc_1d", 9, ANNA),)

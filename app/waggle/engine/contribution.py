@@ -52,7 +52,7 @@ class Contribution:
     _ahas: Ahas = field(init=False)
 
     def __post_init__(self) -> None:
-        self._ahas = Ahas(self.history.solved())
+        self._ahas = Ahas(self.history.solved(), self.history.taught_by())
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
@@ -85,7 +85,10 @@ class Contribution:
                         events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
                     )
                 case sapo.Learned():
+                    before = dict(self._ahas.taught_by)
                     self._ahas.learned(stage, self.node.origin)
+                    for dataset, origin in self._ahas.taught_by.items() - before.items():
+                        self.history.keep_teacher(dataset, origin)
                     self.tell(telling.learned(stage, own, self.steps()))
                     if stage.metrics is not None and not stage.metrics.taken:
                         self.tell(

@@ -12,6 +12,7 @@ SCHEMA = """
 create table if not exists rounds (round integer primary key, summary blob not null) without rowid;
 create table if not exists held_out (round integer primary key, score blob not null) without rowid;
 create table if not exists ahas (dataset text primary key, aha blob not null) without rowid;
+create table if not exists taught (dataset text primary key, origin blob not null) without rowid;
 """
 
 
@@ -41,6 +42,14 @@ class History:
     def solved(self) -> tuple[str, ...]:
         """The datasets in which there was a right answer before."""
         return tuple(row[0] for row in self._database.execute("select dataset from ahas"))
+
+    def keep_teacher(self, dataset: str, origin: bytes) -> None:
+        """Whose right answer in a specialty was learned from last."""
+        self._write("insert or replace into taught values (?, ?)", dataset, origin)
+
+    def taught_by(self) -> dict[str, bytes]:
+        """The last teacher of each specialty."""
+        return dict(self._database.execute("select dataset, origin from taught"))
 
     def has_score(self, number: int) -> bool:
         """Whether the held-out score before this round was taken."""

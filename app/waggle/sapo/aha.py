@@ -1,7 +1,8 @@
 """The "aha": a node's first right answer in a specialty, and whose right answers there it had learned from before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from waggle.sapo.round import Judged, Learned
 from waggle.tasks.group import RIGHT
@@ -17,11 +18,14 @@ class Aha:
 
 
 class Ahas:
-    """Watches the stages of one node's rounds. `known` names specialties whose first success lies in the past."""
+    """Watches the stages of one node's rounds. `known` names specialties whose first success lies in the past.
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    `taught_by` says of each specialty whose right answer was learned from last.
+    """
+
+    def __init__(self, known: Iterable[str] = (), taught_by: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._known = set(known)
-        self._taught_by: dict[str, bytes] = {}
+        self.taught_by = dict(taught_by)
 
     def judged(self, stage: Judged) -> tuple[Aha, ...]:
         """The first successes of a round."""
@@ -30,7 +34,7 @@ class Ahas:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                found.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
+                found.append(Aha(dataset, stage.round, self.taught_by.get(dataset)))
         return tuple(found)
 
     def learned(self, stage: Learned, own: bytes) -> None:
@@ -41,4 +45,4 @@ class Ahas:
                 effect > 0 and reward >= RIGHT for effect, reward in zip(lesson.effects, lesson.group.rewards, strict=True)
             )
             if origin != own and helped:
-                self._taught_by[lesson.group.question.dataset] = origin
+                self.taught_by[lesson.group.question.dataset] = origin
