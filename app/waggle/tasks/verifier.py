@@ -17,6 +17,7 @@ import msgspec
 import waggle
 from waggle.errors import CharterError, VerifierError
 from waggle.tasks import wire
+from waggle.tasks.armour import TRIPPED, Sandbox
 from waggle.tasks.charter import REASONING_GYM, Charter
 from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
@@ -26,6 +27,7 @@ BATCH_SECONDS = 20.0  # for one request, whatever its size
 DIGEST_QUESTIONS = 64
 HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
 STRANGERS_SECONDS = 2.0  # for one group of a peer: thousands of times what honest text takes
+GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
 UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
 
 
@@ -40,6 +42,7 @@ class _Child:
             stdout=subprocess.PIPE,
             env=environment,
         )
+        self._decoder: msgspec.msgpack.Decoder[wire.Reply] = msgspec.msgpack.Decoder(wire.Reply)
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="verifier replies", daemon=True).start()
 
@@ -51,19 +54,31 @@ class _Child:
             if frame is None:
                 return
 
-    def ask(self, request: wire.Request, seconds: float) -> bytes:
-        """The reply's bytes; raises EOFError when the child died and TimeoutError when it took too long."""
+    def ask(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
+        """The reply; raises DecodeError, EOFError when the child died and TimeoutError when it took too long."""
         assert self.process.stdin is not None
         try:
             wire.send(self.process.stdin, request)
             frame = self._replies.get(timeout=seconds)
         except OSError as error:
-            raise EOFError("the verifier ended") from error
+            raise EOFError(self._end_in_words()) from error
         except queue.Empty:
             raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
         if frame is None:
-            raise EOFError("the verifier ended")
-        return frame
+            raise EOFError(self._end_in_words())
+        reply = self._decoder.decode(frame)
+        if isinstance(reply, wire.Tripped):
+            raise EOFError(f"a scorer tried {reply.event} on a text")
+        return reply
+
+    def _end_in_words(self) -> str:
+        try:
+            code = self.process.wait(timeout=GONE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "the verifier closed its pipe"
+        if code == TRIPPED:
+            return "the verifier's tripwire ended it"
+        return f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}"
 
     def end(self) -> None:
         """Ask it to leave by closing its stdin, then make sure; frees both pipes."""
@@ -79,19 +94,25 @@ class Verifier:
 
     def __init__(self, charter: Charter, *, restarted: Callable[[str], None] = lambda reason: None) -> None:
         self._charter = charter
-        self._restarted = restarted
+        self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
         self._lock = threading.RLock()
-        self._decoder: msgspec.msgpack.Decoder[wire.Reply] = msgspec.msgpack.Decoder(wire.Reply)
         self._child = _Child()
-        self._warm()
+        self._sandbox = self._warm()
 
-    def _warm(self) -> None:
+    def _warm(self) -> Sandbox:
         try:
-            reply = self._decoder.decode(self._child.ask(wire.Warm(self._charter.specialties), START_SECONDS))
-        except (EOFError, TimeoutError) as error:
+            reply = self._child.ask(wire.Warm(self._charter.specialties), START_SECONDS)
+        except (EOFError, TimeoutError, msgspec.DecodeError) as error:
             raise VerifierError(f"The judging process does not start: {error}.", "Run `waggle doctor`.") from error
-        if isinstance(reply, wire.Failed):
-            raise CharterError(f"This charter's specialties cannot be made here: {reply.reason}.", "Update Waggle.")
+        if not isinstance(reply, wire.Warmed):
+            reason = reply.reason if isinstance(reply, wire.Failed) else "no answer"
+            raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
+        return reply.sandbox
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """What holds the child besides its tripwire: `limited` (by the kernel) or `tripwire` (nothing)."""
+        return self._sandbox
 
     @property
     def pid(self) -> int:
@@ -176,18 +197,20 @@ class Verifier:
         return reply.verdicts if isinstance(reply, wire.Verdicts) else None
 
     def _ask(self, request: wire.Request, attempts: int = 2, seconds: float = BATCH_SECONDS) -> wire.Reply:
+        reason = ""
         with self._lock:
             for _ in range(attempts):
                 try:
-                    return self._decoder.decode(self._child.ask(request, seconds))
+                    return self._child.ask(request, seconds)
                 except (EOFError, TimeoutError, msgspec.DecodeError) as error:
-                    self._restart(str(error))
-        raise VerifierError("The judging process keeps ending.", "Run `waggle doctor`.")
+                    reason = str(error)
+                    self._restart(reason)
+        raise VerifierError(f"The judging process was started again: {reason}.", "Run `waggle doctor` if this goes on.")
 
     def _restart(self, reason: str) -> None:
         self._child.end()
         self._child = _Child()
-        self._warm()
+        self._sandbox = self._warm()
         self._restarted(reason)
 
 

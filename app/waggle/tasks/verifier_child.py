@@ -1,25 +1,30 @@
 """The verifier child: the only process that imports reasoning-gym. Makes questions and judges text from strangers.
 
-Left out here: the armed audit hook and all limits but memory. The process boundary is what this file gives.
+Questions are made unarmed: our own code from integers, though some of it evaluates text it wrote itself. Everything else
+happens armed (see armour.py), so all that a specialty ever imports or reads is imported and read at `Warm`.
 """
 
+import functools
 import json
 import os
 import re
 import sys
+import warnings
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, BinaryIO, assert_never
 
 import msgspec
 
-from waggle.tasks import wire
+from waggle.tasks import armour, wire
 from waggle.tasks.charter import Specialty
 from waggle.tasks.group import RIGHT, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 CACHED = 4096
-MEMORY_BYTES = 4 << 30  # of address space: reasoning-gym and what it imports take about a quarter
+NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
 
 
 class Bench:
@@ -28,16 +33,34 @@ class Bench:
     def __init__(self, specialties: tuple[Specialty, ...]) -> None:
         self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
         self._made: OrderedDict[wire.Key, tuple[Any, dict[str, Any]]] = OrderedDict()
+        self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def warm(self) -> None:
+        """Make and score something of each specialty, so that nothing is imported later; raises what reasoning-gym raises."""
+        for dataset in self._settings:
+            for answer in (self.answer((dataset, 0)), *NONSENSE):
+                with suppress(Exception):  # what an honest scorer may do with nonsense
+                    self.judge((dataset, 0), f"<answer>{answer}</answer>", True)
+
+    def arm(self, report: Callable[[str], None]) -> armour.Sandbox:
+        """From now on new text is judged behind closed doors; raises what a specialty raises that cannot be made so."""
+        sandbox = armour.close_doors()
+        for dataset in self._settings:
+            self.question((dataset, 1))
+        self._unarmed = armour.lay_tripwire(report)
+        return sandbox
 
     def entry(self, key: wire.Key) -> tuple[Any, dict[str, Any]]:
         """(dataset, entry) of a question; raises KeyError for a specialty that the charter lacks."""
         if key in self._made:
             self._made.move_to_end(key)
             return self._made[key]
-        import reasoning_gym
+        settings = self._settings[key[0]]
+        with self._unarmed():
+            import reasoning_gym
 
-        dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **self._settings[key[0]])
-        self._made[key] = (dataset, dataset[0])
+            dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
+            self._made[key] = (dataset, dataset[0])
         if len(self._made) > CACHED:
             self._made.popitem(last=False)
         return self._made[key]
@@ -85,10 +108,18 @@ def _replace_eval() -> None:
     vars(binary_matrix)["eval"] = _parse_matrix
 
 
+def _keep_data_files() -> None:
+    """Several datasets read a file of words each time they are made; armed, no file can be opened."""
+    from reasoning_gym import data
+
+    upstream, kept = data.read_data_file, functools.cache(data.read_data_file)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("reasoning_gym") and vars(module).get("read_data_file") is upstream:
+            vars(module)["read_data_file"] = kept
+
+
 def _reply(bench: Bench, request: wire.Request) -> wire.Reply:
     match request:
-        case wire.Warm(specialties):
-            return wire.Texts([bench.question((specialty.dataset, 0)) for specialty in specialties])
         case wire.MakeQuestions(keys):
             return wire.Texts([bench.question(key) for key in keys])
         case wire.MakeAnswers(keys):
@@ -108,29 +139,39 @@ def _claim_stdout() -> BinaryIO:
     return replies
 
 
-def _limit_memory() -> None:
-    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap."""
-    if sys.platform == "linux":
-        import resource
+def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
+    """The bench of this charter, armed; on failure one that has no specialty, and why."""
+    bench = Bench(warm.specialties)
+    warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
+    try:
+        _replace_eval()
+        _keep_data_files()
+        bench.warm()
+        return bench, wire.Warmed(bench.arm(lambda event: wire.send(replies, wire.Tripped(event[:64]))))
+    except Exception as error:  # noqa: BLE001 - a specialty's settings may raise anything at all
+        return Bench(()), _failed(error)
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+def _failed(error: Exception) -> wire.Failed:
+    return wire.Failed(f"{type(error).__name__}: {error}"[:300])
 
 
 def main() -> None:
-    """Answer requests until stdin closes."""
-    _limit_memory()
+    """Answer requests until stdin closes. The first must be `Warm`, which is answered once."""
+    armour.limit_memory()
     replies = _claim_stdout()
+    first: msgspec.msgpack.Decoder[wire.Warm] = msgspec.msgpack.Decoder(wire.Warm)
     decoder: msgspec.msgpack.Decoder[wire.Request] = msgspec.msgpack.Decoder(wire.Request)
-    bench = Bench(())
-    _replace_eval()
+    frame = wire.receive(sys.stdin.buffer)
+    if frame is None:
+        return
+    bench, warmed = _prepare(first.decode(frame), replies)
+    wire.send(replies, warmed)
     while (frame := wire.receive(sys.stdin.buffer)) is not None:
-        request = decoder.decode(frame)
-        if isinstance(request, wire.Warm):
-            bench = Bench(request.specialties)
         try:
-            reply = _reply(bench, request)
+            reply = _reply(bench, decoder.decode(frame))
         except Exception as error:  # noqa: BLE001 - a scorer may raise anything at all; the parent decides what that means
-            reply = wire.Failed(f"{type(error).__name__}: {error}"[:300])
+            reply = _failed(error)
         wire.send(replies, reply)
 
 

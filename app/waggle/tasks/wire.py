@@ -1,9 +1,10 @@
 """The messages between the verifier and its child: length-prefixed msgpack over the child's stdin and stdout."""
 
-from typing import IO
+from typing import IO, Annotated
 
 import msgspec
 
+from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Specialty
 from waggle.tasks.group import Verdict
 
@@ -13,7 +14,7 @@ Key = tuple[str, int]  # (dataset, seed)
 
 
 class Warm(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The first message: make one question of each specialty, so that all imports happen before judging starts."""
+    """The first message, and only that: import all that the specialties need, then arm."""
 
     specialties: tuple[Specialty, ...]
 
@@ -40,17 +41,27 @@ class Verdicts(msgspec.Struct, frozen=True, tag=True, array_like=True):
     verdicts: list[Verdict]
 
 
+class Warmed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    sandbox: Sandbox
+
+
+class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The child's last words: a scorer tried this audit event on a stranger's text."""
+
+    event: Annotated[str, msgspec.Meta(max_length=64)]
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The child is alive but could not do this: an unknown dataset or a setting that reasoning-gym refuses."""
 
     reason: str
 
 
-Request = Warm | MakeQuestions | MakeAnswers | Judge
-Reply = Texts | Verdicts | Failed
+Request = MakeQuestions | MakeAnswers | Judge
+Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
 
-def send(pipe: IO[bytes], message: Request | Reply) -> None:
+def send(pipe: IO[bytes], message: Warm | Request | Reply) -> None:
     """Write one frame; raises OSError when the other side is gone."""
     frame = msgspec.msgpack.encode(message)
     pipe.write(len(frame).to_bytes(4, "big") + frame)

@@ -1,0 +1,93 @@
+"""What the verifier child puts on before it reads strangers' text: kernel limits, and a tripwire.
+
+The tripwire is an audit hook, and Python hooks are a tripwire, not a sandbox: native code that misbehaves raises no event,
+and code that runs at all can get round them. The limits are the kernel's, hold for root too (NPROC apart) and cannot be
+raised again without privilege.
+
+Left out: a filter of system calls. No library for it is kept well enough to stand here: `seccompy` works, but is a beta of one
+small publisher, first released in September 2026; `pyseccomp` had its last release in January 2021 and wants the system's
+libseccomp; `landlock` has pre-releases only. A Windows job object is left out until it can be tried on Windows: there the
+tripwire and the parent's watchdog are all there is.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Literal
+
+Sandbox = Literal["limited", "tripwire"]
+
+TRIPPED = 86  # exit code of a child that the tripwire ended
+MEMORY_BYTES = 4 << 30  # of address space: reasoning-gym and what it imports take about a quarter
+HARMLESS = frozenset({"builtins.id", "sys._getframe", "sys._getframemodulename", "sys.excepthook", "sys.unraisablehook"})
+
+
+def limit_memory() -> None:
+    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap. macOS ignores this limit."""
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def close_doors() -> Sandbox:
+    """Give up new files, sockets and processes for good, and say how far this system goes along with that.
+
+    Call it once everything is imported. `tripwire` is no limits at all.
+    """
+    if sys.platform == "win32":
+        return "tripwire"
+    _limit()
+    return "limited"
+
+
+def _limit() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    files = _fill_gaps() + 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def _fill_gaps() -> int:
+    """The highest descriptor, with every one below it taken: the limit is on the number, not on how many are open."""
+    highest = max(int(name) for name in os.listdir("/dev/fd"))
+    filler = os.open(os.devnull, os.O_RDONLY)
+    while filler < highest:
+        filler = os.dup(filler)
+    return filler
+
+
+def lay_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:
+    """End this process, after `report(event)`, at the first audit event but the harmless ones; armed from now on.
+
+    Returns the only way to disarm it, a context: the state lives in this closure, and a hook cannot be removed.
+    """
+    armed = True
+
+    def hook(event: str, _: tuple[object, ...]) -> None:
+        nonlocal armed
+        if not armed or event in HARMLESS:
+            return
+        armed = False  # the report itself must not trip
+        try:
+            report(event)
+        finally:
+            os._exit(TRIPPED)
+
+    @contextmanager
+    def unarmed() -> Iterator[None]:
+        nonlocal armed
+        armed = False
+        try:
+            yield
+        finally:
+            armed = True
+
+    sys.addaudithook(hook)
+    return unarmed
