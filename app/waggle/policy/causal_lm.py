@@ -51,31 +51,26 @@ class CausalLM:
         self._layers = [_Layer(layer, config) for layer in self.holder.model.layers]
 
     @property
-    def layers(self) -> int:
-        return len(self._layers)
-
-    @property
     def bytes_per_token(self) -> int:
         """About what one token of a training pass keeps in memory for its backward pass."""
         inner: int = self.holder.config.intermediate_size
-        return 4 * self.layers * (10 * self.width + 3 * inner)
+        return 4 * len(self._layers) * (10 * self.width + 3 * inner)
 
-    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(T,) -> (T, D)."""
-        return F.embedding(tokens, self.holder.model.embed_tokens.weight)
+    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
+        """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
+        rope = self._rope(positions)
+        x = F.embedding(tokens, self.holder.model.embed_tokens.weight)
+        for number, layer in enumerate(self._layers):
+            q, k, v = layer.project(x, rope)
+            x = layer.out(x, attend(number, q, k, v))
+            x = layer.down(x, layer.widen(x))
+        return x
 
-    def rope(self, positions: torch.Tensor) -> Rope:
+    def _rope(self, positions: torch.Tensor) -> Rope:
         """The turns of positions (T,)."""
         angles = positions[:, None, None] * self._rotary.inv_freq  # (T, 1, width / 2)
         cos, sin = angles.cos() * self._rotary.attention_scaling, angles.sin() * self._rotary.attention_scaling
         return Rope(torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1))
-
-    def layer(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
-        """(T, D) -> (T, D). `attend(number, q, k, v)` takes (T, heads, width) each and gives (T, heads * width)."""
-        layer = self._layers[number]
-        q, k, v = layer.project(x, rope)
-        x = layer.out(x, attend(number, q, k, v))
-        return layer.down(x, layer.widen(x))
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
         """(N, D) of the last layer -> (N, V), divided by the temperature."""

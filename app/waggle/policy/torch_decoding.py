@@ -55,10 +55,7 @@ class Decoding:
             )
             return packing.attend(layer, q, k, v)
 
-        x, rope = self._model.embed(packing.tokens), self._model.rope(packing.positions)
-        for layer in range(self._model.layers):
-            x = self._model.layer(layer, x, rope, attend)
-        last = x.index_select(0, packing.sources)
+        last = self._model.hidden(packing.tokens, packing.positions, attend).index_select(0, packing.sources)
         return self._model.logits(last, self._params.temperature).repeat_interleave(group_size, 0)
 
     def _fan_out(self, part: torch.Tensor, cells: torch.Tensor, prompts: int, group_size: int) -> torch.Tensor:
@@ -122,7 +119,4 @@ class Decoding:
             found = attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], mask)
             return found.flatten(1)
 
-        x, rope = self._model.embed(tokens), self._model.rope(self._ahead + column)
-        for layer in range(self._model.layers):
-            x = self._model.layer(layer, x, rope, attend)
-        return self._model.logits(x, self._params.temperature)
+        return self._model.logits(self._model.hidden(tokens, self._ahead + column, attend), self._params.temperature)

@@ -4,7 +4,7 @@ The head runs on completion positions only. Left out: reduced precision, LoRA.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,26 +59,24 @@ class TorchPolicy:
     @torch.no_grad()
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
-        with _memory_errors():
-            return [
-                one
-                for part in self._parts(texts)
-                for packing, hidden in [self._hidden(part)]
-                for one in packing.split(self._score(hidden, packing.targets, temperature))
-            ]
+        return self._measured(texts, lambda packing, hidden: self._score(hidden, packing.targets, temperature))
 
     @torch.no_grad()
     def values(self, texts: Sequence[Written]) -> list[Floats]:
         """See `sapo.seams.Policy.values`. Raises MemoryShort."""
-        if self._critic is None:
+        critic = self._critic
+        if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+        return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden))[:, 0])
+
+    def _measured(self, texts: Sequence[Written], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
+        """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
+        found: list[Floats] = []
         with _memory_errors():
-            return [
-                one
-                for part in self._parts(texts)
-                for packing, hidden in [self._hidden(part)]
-                for one in packing.split(self._critic(self._model.normed(hidden))[:, 0])
-            ]
+            for part in self._parts(texts):
+                packing, hidden = self._hidden(part)
+                found += packing.split(measure(packing, hidden))
+        return found
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
@@ -206,10 +204,8 @@ class TorchPolicy:
     def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
         """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts], self._device)
-        x, rope = self._model.embed(packing.tokens), self._model.rope(packing.positions)
-        for layer in range(self._model.layers):
-            x = self._model.layer(layer, x, rope, packing.attend)
-        return packing, x.index_select(0, packing.sources)
+        hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
+        return packing, hidden.index_select(0, packing.sources)
 
     def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
         """Log-probs (N,) of tokens from the states that predict them."""
