@@ -6,7 +6,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import ModelError, Stopped
-from waggle.policy import torch_policy
+from waggle.policy import torch_decoding, torch_policy
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
@@ -58,6 +58,21 @@ def test_sampling_logprobs_and_plain_recomputation_agree(policy):
             plain = separate_logprobs(policy, prompt, one.tokens).detach().numpy()
             np.testing.assert_allclose(packed, plain, atol=2e-5)
             np.testing.assert_allclose(one.logp, plain, atol=2e-5)
+
+
+def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(policy, monkeypatch):
+    some, noise = prompts(6), uniforms(3, "sample", 0, 6, 8, 12)
+    ends: set[int] = set()
+    found = []
+    for below in (0.0, 1.0):  # never, and in every column
+        monkeypatch.setattr(torch_decoding, "DROP_BELOW", below)
+        found.append([one for row in policy.sample(some, noise, SampleParams(max_new=12, stop=STOP)) for one in row])
+    for kept, dropped in zip(*found, strict=True):
+        np.testing.assert_array_equal(kept.tokens, dropped.tokens)
+        np.testing.assert_allclose(kept.logp, dropped.logp, atol=2e-5)
+        if kept.ended:
+            ends.add(len(kept.tokens))
+    assert len(ends) >= 3, "rows must end in several columns"
 
 
 def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
