@@ -10,7 +10,7 @@ from waggle import __version__
 from waggle.errors import SettingsError, WaggleError
 
 LABS = ("starter", "swarm")
-CTL = ("status", "pause", "resume", "stop")
+CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     ctl = doors.add_parser("ctl", help="ask the engine of a folder")
     _shared(ctl)
     ctl.add_argument("verb", choices=CTL)
+    ctl.add_argument("peer", nargs="?", help="with mute (learn nothing from it), block (give it nothing either), welcome: its id")
     ctl.add_argument("--minutes", type=float, help="with pause: resume by itself after so long")
     ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
     ctl.set_defaults(door=_ctl)

@@ -38,6 +38,10 @@ class Home:
         return self.root / "known_peers.json"
 
     @property
+    def standings(self) -> Path:
+        return self.root / "standings.json"
+
+    @property
     def control(self) -> Path:
         """The folder (0700) of the control socket."""
         return self.root / "control"

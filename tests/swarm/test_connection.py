@@ -19,7 +19,7 @@ from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.tasks.charter import Charter
 
-NOTHING = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+NOTHING = Services()
 
 
 async def test_without_seeds_a_node_is_alone_at_once(start: Start) -> None:

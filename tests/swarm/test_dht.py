@@ -27,7 +27,7 @@ from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
 KEY = directory.key_of(CHARTER, 0, 0)
-NOTHING = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+NOTHING = Services()
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def _stored(sender: Dht, receiver: Dht, key: str, value: object, expires_a
 async def test_a_payload_is_pulled_by_its_hash_and_a_charter_by_its(tmp_path: Path) -> None:
     asked: list[bytes] = []
 
-    def payload(peer_id: bytes, sha256: bytes) -> bytes:
+    async def payload(peer_id: bytes, sha256: bytes) -> bytes:
         asked.append(peer_id)
         return b"payload of " + sha256
 
@@ -163,7 +163,7 @@ from waggle.swarm.options import SwarmOptions
 
 async def main():
     own = load_or_create(pathlib.Path({str(tmp_path / "own.key")!r}))
-    nothing = Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b"")
+    nothing = Services()
     dht = await open_dht(SwarmOptions(host="127.0.0.1"), own, nothing, port=0)
     print(dht.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,18 +1,21 @@
 """What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.live import fresh_identity
 from waggle.errors import BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.guard import MAX_LIFETIME_S, Guard
+from waggle.swarm.guard import FOREIGN_CAP, MAX_LIFETIME_S, SHARD_CAP, Guard
 from waggle.swarm.identity import Identity
 from waggle.tasks.charter import first_swarm
 
@@ -41,7 +44,7 @@ def entry(identity: Identity, **changes: object) -> Entry:
 
 
 def guard() -> Guard:
-    return Guard(clock=lambda: NOW)
+    return Guard(CHARTER, clock=lambda: NOW)
 
 
 def test_a_signed_announcement_in_its_place_is_let_in_again_and_again(identity: Identity) -> None:
@@ -104,3 +107,36 @@ def test_any_entry_is_let_in_or_not(key: bytes, subkey: bytes, value: bytes, exp
 def test_any_bytes_are_an_announcement_or_refused(blob: bytes) -> None:
     with pytest.raises(BadRecord):
         announcements.read(blob, bytes(38))
+
+
+def test_a_full_shard_takes_in_nobody_new_until_somebodys_time_is_up(tmp_path: Path) -> None:
+    now = NOW
+    watch = Guard(CHARTER, clock=lambda: now)
+    crowd = [fresh_identity(tmp_path, str(number)) for number in range(SHARD_CAP + 1)]
+    key = directory.key_of(CHARTER, 0, 0)
+
+    def announced(one: Identity, expires_at: float) -> Entry:
+        made = announcement(expires=int(expires_at * 1000))
+        place = hashlib.sha1(msgspec.msgpack.encode(key)).digest()
+        pack = msgspec.msgpack.encode
+        return Entry(place, pack(one.peer_id), pack(announcements.signed(made, one)), made.expires_at)
+
+    assert all(watch.validate(announced(one, NOW + 100)) for one in crowd[:-1])
+    assert not watch.validate(announced(crowd[-1], NOW + 100))
+    assert watch.validate(announced(crowd[0], NOW + 200))  # one that is there may go on
+    now = NOW + 150
+    assert watch.validate(announced(crowd[-1], now + 100))
+
+
+def test_other_charters_share_one_small_room(identity: Identity) -> None:
+    watch = guard()
+    entered = 0
+    for number in range(FOREIGN_CAP + 5):
+        other = number.to_bytes(32, "big")
+        made = announcement(charter=other)
+        place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(other, 0, 0))).digest()
+        pack = msgspec.msgpack.encode
+        record = Entry(place, pack(identity.peer_id), pack(announcements.signed(made, identity)), made.expires_at)
+        entered += watch.validate(record)
+    assert entered == FOREIGN_CAP
+    assert watch.validate(entry(identity))

@@ -126,11 +126,11 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         expires=int((now + 200) * 1000),
     )  # fmt: skip
 
-    def lie(peer_id: bytes, sha256: bytes) -> bytes:
+    async def lie(peer_id: bytes, sha256: bytes) -> bytes:
         asked.append(sha256)
         return b"other"
 
-    dht = await open_dht(options(), liar, Services(payload=lie, charter=lambda sha256: b""), port=0)
+    dht = await open_dht(options(), liar, Services(payload=lie), port=0)
     try:
         await dht.connect(seed_address)
         await dht.settle()
@@ -200,7 +200,7 @@ async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(sta
         raise ZeroDivisionError
 
     one.node._tell = fail  # traffic and standings are told through it
-    one.node._trust.rejected(b"peer")
+    one.node._trust.rejected(b"peer", "noise")
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(one.node.run(), SOON)
 

@@ -1,5 +1,7 @@
 """The pool keeps what teaches, from everybody, and each group once."""
 
+import msgspec
+
 from swarm.live import EPOCH, judged
 from waggle.swarm.pool import Pool
 from waggle.tasks.charter import first_swarm
@@ -33,6 +35,20 @@ def test_a_group_is_kept_once_even_after_it_was_taken() -> None:
 
     assert kept.add([one]) == []
     assert len(kept) == 0
+
+
+def test_one_address_range_fills_a_quarter_at_most_whatever_it_calls_itself() -> None:
+    kept = pool()
+    kept.add([msgspec.structs.replace(judged(origin, 1), source="192.0.2.0/24") for origin in range(1, 9)])
+    kept.add([judged(20, 1)])
+    assert [group.group.origin[0] for group in kept.waiting()] == [7, 8, 20]
+
+
+def test_a_peer_that_is_dropped_leaves_the_pool() -> None:
+    kept = pool()
+    kept.add([judged(1, 1), judged(2, 1)])
+    kept.drop(judged(1, 1).group.origin)
+    assert [group.group.origin[0] for group in kept.waiting()] == [2]
 
 
 def test_one_peer_fills_a_quarter_at_most() -> None:

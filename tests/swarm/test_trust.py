@@ -4,7 +4,7 @@ import pytest
 
 from swarm.live import judged
 from waggle.swarm.identity import name_of
-from waggle.swarm.trust import MAX_PEERS, Trust
+from waggle.swarm.trust import DOUBT_S, FORGIVEN_S, MAX_PEERS, TRUSTED_FROM, Trust
 
 PEER = bytes([1]) * 38
 
@@ -15,9 +15,9 @@ def test_everything_a_peer_does_is_counted() -> None:
     trust.received(PEER, 4, "larger", [judged(1, 2)])
     trust.used(PEER, 2)
     trust.taken(PEER, 5)
-    trust.rejected(PEER)
+    trust.rejected(PEER, "too long")
     trust.answered(PEER, 12.5)
-    trust.connected({PEER: "relay"})
+    trust.connected({PEER: ("relay", "relay")})
 
     peer = trust.changed()[0]
 
@@ -29,8 +29,8 @@ def test_everything_a_peer_does_is_counted() -> None:
 
 def test_changes_are_told_once() -> None:
     trust = Trust()
-    trust.connected({PEER: "direct"})
-    trust.connected({PEER: "direct"})
+    trust.connected({PEER: ("direct", "")})
+    trust.connected({PEER: ("direct", "")})
     assert [peer.connection for peer in trust.changed()] == ["direct"]
     assert trust.changed() == []
 
@@ -47,3 +47,48 @@ def test_the_longest_unseen_is_forgotten_first() -> None:
         trust.answered(peer, 1.0)
 
     assert {peer.id for peer in trust.changed()} == set(peers[1:])
+
+
+def test_a_person_finds_whom_they_chose_about_however_many_strangers_come() -> None:
+    trust = Trust(clock=lambda: 1.0)
+    trust.choose(PEER, "blocked")
+    for i in range(MAX_PEERS + 5):
+        trust.answered((1000 + i).to_bytes(38, "big"), 1.0)
+    assert trust.of(PEER).choice == "blocked"
+    assert not trust.admits(PEER)
+
+
+def test_each_offence_doubles_the_time_in_doubt_and_a_quiet_day_forgives() -> None:
+    now = 1000.0
+    trust = Trust(clock=lambda: now)
+    waits = []
+    for _ in range(3):
+        trust.rejected(PEER, "too long")
+        waits.append(trust.of(PEER).doubted_until - now)
+        assert PEER in trust.avoided()
+        now = trust.of(PEER).doubted_until + 1
+        assert PEER not in trust.avoided()
+    assert waits == [DOUBT_S, 2 * DOUBT_S, 4 * DOUBT_S]
+
+    now += FORGIVEN_S
+    trust.rejected(PEER, "too long")
+
+    assert trust.of(PEER).doubted_until - now == DOUBT_S
+
+
+def test_trust_is_earned_by_groups_of_use_and_lost_by_refused_ones() -> None:
+    trust = Trust()
+    trust.received(PEER, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM - 1)])
+    assert trust.trusted() == set()
+    trust.received(PEER, 2, "m", [judged(1, index) for index in range(40)])
+    assert trust.trusted() == {PEER}
+    trust.rejected(PEER, "malformed", 3)
+    assert trust.trusted() == set()
+
+
+def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> None:
+    trust = Trust()
+    trust.greeted(PEER, "trains under another charter")
+    assert trust.avoided() == {PEER}
+    trust.greeted(PEER, "")
+    assert trust.avoided() == set()

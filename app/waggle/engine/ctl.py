@@ -1,16 +1,20 @@
-"""`waggle ctl`: ask a running engine for its state, or to pause, resume or stop."""
+"""`waggle ctl`: ask a running engine for its state or its peers; to pause, resume or stop; to mute or block a peer."""
 
 import argparse
 import sys
 import time
 import uuid
+from typing import Literal
 
 from waggle import paths
 from waggle.engine import control
 from waggle.errors import EngineError
 from waggle.protocol import commands, events
+from waggle.protocol.about_peer import about
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import Snapshot, State
+
+CHOICES: dict[str, Literal["", "muted", "blocked"]] = {"mute": "muted", "block": "blocked", "welcome": ""}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -19,6 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
     ask(home, _command(arguments))
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")
+    if arguments.verb in ("peers", *CHOICES):
+        return _say(list_peers(status(home), time.time()))
     return _say(describe(status(home)))
 
 
@@ -51,11 +57,21 @@ def describe(state: State) -> str:
     return "\n".join(lines)
 
 
+def list_peers(state: State, now: float) -> str:
+    """A line for each peer that was met, those connected first."""
+    peers = sorted(state.peers.values(), key=lambda peer: (peer.connection == "gone", -peer.received, peer.name))
+    return "\n".join(f"{peer.name}  {peer.id}  {about(peer, now)}" for peer in peers) or "No peer has been met yet."
+
+
 def _command(arguments: argparse.Namespace) -> commands.AnyCommand:
     match arguments.verb:
         case "pause":
             until = time.time() + 60 * arguments.minutes if arguments.minutes else None
             return commands.Pause(id=_new_id(), until=until, after_round=arguments.after_round)
+        case "mute" | "block" | "welcome":
+            if not arguments.peer:
+                raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
+            return commands.ChoosePeer(id=_new_id(), peer=arguments.peer, choice=CHOICES[arguments.verb])
         case "resume":
             return commands.Resume(id=_new_id())
         case "stop":

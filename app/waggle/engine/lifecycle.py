@@ -7,6 +7,7 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import assert_never
 
 from waggle.engine.gate import Gate
@@ -15,8 +16,13 @@ from waggle.engine.teller import Teller
 from waggle.errors import EngineError
 from waggle.protocol import commands, events
 from waggle.protocol.state import AnyEvent, Snapshot
+from waggle.swarm.trust import Choice
 
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
+
+
+def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
+    raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
 
 
 class Lifecycle:
@@ -33,6 +39,7 @@ class Lifecycle:
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
         self._stopping = False
         self.gate = Gate(self._gate_waits)
+        self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
@@ -62,6 +69,8 @@ class Lifecycle:
                 self._resume()
             case commands.Stop():
                 self.stop()
+            case commands.ChoosePeer():
+                self.choose_peer(command.peer, command.choice)
             case commands.Status():
                 answers.append(Snapshot(state=self._teller.state))
             case commands.QueryHistory():

@@ -87,6 +87,7 @@ async def _contribute(
             )
         prepared = await prepare(home, chosen, teller, policy_thread, stack)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
+        lifecycle.choose_peer = prepared.choose_peer
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)

@@ -6,20 +6,28 @@ from typing import assert_never
 from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
+from waggle.errors import EngineError
 from waggle.protocol import events
 from waggle.settings import Settings
 from waggle.swarm import news
-from waggle.swarm.identity import Identity, name_of, text_of
+from waggle.swarm.identity import Identity, name_of, peer_id_of, text_of
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.solo import SoloSwarm
+from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 
 def options_of(home: paths.Home, chosen: Settings) -> SwarmOptions:
     """The network part of the settings."""
-    return SwarmOptions(host=chosen.swarm.host, port=chosen.swarm.port, seeds=chosen.swarm.seeds, known_peers=home.known_peers)
+    return SwarmOptions(
+        host=chosen.swarm.host,
+        port=chosen.swarm.port,
+        seeds=chosen.swarm.seeds,
+        known_peers=home.known_peers,
+        standings=home.standings,
+    )
 
 
 async def join(
@@ -42,6 +50,17 @@ async def join(
     return node
 
 
+def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
+    """A person's word on a peer, named by its id in base58; raises EngineError where there can be no such peer."""
+    if isinstance(swarm, SoloSwarm):
+        raise EngineError("There are no peers in a swarm of one computer.")
+    try:
+        peer_id = peer_id_of(peer)
+    except ValueError as error:
+        raise EngineError(f"{peer} is no peer's id.", "Copy it whole: `waggle ctl peers` lists them.") from error
+    swarm.choose(peer_id, choice)
+
+
 def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
     """The event for one piece of news."""
     match told:
@@ -52,6 +71,11 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
             )
         case news.RecordDropped():
             return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)
+        case news.StandingsLost():
+            return events.Warned(
+                title="What was known of peers could not be read: whom you muted or blocked counts again.",
+                advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
+            )
         case news.PeerSeen():
             return events.PeerChanged(peer=_peer(told))
         case news.ReachFound():
@@ -74,6 +98,11 @@ def _peer(told: news.PeerSeen) -> events.PeerInfo:
         name=peer.name,
         connection=peer.connection,
         model=peer.model,
+        reason=peer.reason,
+        refusal=peer.refusal,
+        doubted_until=peer.doubted_until,
+        trusted=peer.trusted,
+        choice=peer.choice,
         round=peer.round,
         received=peer.received,
         useful=peer.useful,

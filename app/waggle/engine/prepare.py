@@ -22,6 +22,7 @@ from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
 from waggle.settings import Settings
 from waggle.swarm import identity
+from waggle.swarm.trust import Choice
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -40,6 +41,7 @@ class Prepared:
 
     node: Node
     watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or with a fault of ours in its background work
+    choose_peer: Callable[[str, Choice], None]
     rules: Rules
     opened: Opened
     base: str
@@ -86,6 +88,7 @@ async def prepare(
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
+        choose_peer=partial(others.choose, swarm),
         rules=_rules(chosen, charter),
         opened=opened,
         base=base,

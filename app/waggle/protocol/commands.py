@@ -1,5 +1,7 @@
 """What the engine can be asked to do: one JSON line each, in the imperative. Every command is answered by its `id`."""
 
+from typing import Annotated, Literal
+
 import msgspec
 
 
@@ -30,4 +32,11 @@ class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
     """Answered by HistoryTold before the CommandDone."""
 
 
-AnyCommand = Pause | Resume | Stop | Status | QueryHistory
+class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
+    """Mute a peer (nothing of it is learned here), block it (it gets nothing from here either), or take that back (empty)."""
+
+    peer: Annotated[str, msgspec.Meta(max_length=64)]
+    choice: Literal["", "muted", "blocked"]
+
+
+AnyCommand = ChoosePeer | Pause | Resume | Stop | Status | QueryHistory

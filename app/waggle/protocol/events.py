@@ -117,6 +117,11 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     used: int = 0  # of received: trained on here
     taken: int = 0  # our groups that this peer pulled
     rejected: int = 0  # records or groups refused
+    reason: str = ""  # of the last refusal, in our words
+    refusal: str = ""  # why it cannot train with this node at all
+    doubted_until: float = 0.0  # not asked for groups before
+    trusted: bool = False  # it was of use, and is asked first
+    choice: Literal["", "muted", "blocked"] = ""  # a person's
     mean_reward: float = 0.0
     delay_ms: float | None = None
     seen_at: float = 0.0

@@ -81,6 +81,10 @@ class Connection:
         self._say("connecting", [], "")
         self._tasks = [asyncio.create_task(self._supervise()), asyncio.create_task(self._stay_joined())]
 
+    async def meet(self) -> None:
+        """Look who is connected, now; raises PeerAway."""
+        self._met(await self.dht.peers(), {})
+
     async def run(self) -> None:
         """Return when closed; raise what only a fault of ours can raise inside the two tasks."""
         await watch(self._tasks)

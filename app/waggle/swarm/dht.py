@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,25 +25,39 @@ from waggle.errors import SwarmError
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity, peer_id_of
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.quota import Quota
 
 PAYLOAD = "waggle/payload/1"  # unary handlers: 32 bytes of sha256 in, the bytes they name out (nothing: not here)
 CHARTER = "waggle/charter/1"
+GREETING = "waggle/greeting"  # nothing in, our greeting out
 START_S = 30.0
 CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
 CONNECT_S = 5.0
 PING_S = 3.0
+CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
+MAX_KEYS = 16  # in one DHT call: ours name one
 
 
 class PeerAway(Exception):
     """A peer, or our own daemon, did not answer. Never an error of this node: somebody else is asked, or later."""
 
 
+async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
+    return b""
+
+
 @dataclass(frozen=True)
 class Services:
-    """What this node answers: payload(who asks, sha256) and charter(sha256), both b"" where there is nothing."""
+    """What this node answers: payload(who asks, sha256), charter(sha256) and greeting(), b"" where there is nothing.
 
-    payload: Callable[[bytes, bytes], bytes]
-    charter: Callable[[bytes], bytes]
+    `admits` says whether a peer is answered at all; `digest` is the charter whose announcements are kept before others'.
+    """
+
+    payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
+    charter: Callable[[bytes], bytes] = lambda sha256: b""
+    greeting: Callable[[], bytes] = lambda: b""
+    admits: Callable[[bytes], bool] = lambda peer_id: True
+    digest: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,10 @@ class Dht:
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         """The bytes a peer gives for this hash, not yet compared with it; b"" where it has none. Raises PeerAway."""
         return await self._ask(PAYLOAD, peer_id, sha256, seconds)
+
+    async def greet(self, peer_id: bytes) -> bytes:
+        """A peer's greeting, not yet read. Raises PeerAway."""
+        return await self._ask(GREETING, peer_id, b"", PING_S)
 
     async def fetch_charter(self, peer_id: bytes, sha256: bytes) -> bytes:
         """The charter document a peer gives for this hash, not yet compared with it. Raises PeerAway."""
@@ -175,7 +193,7 @@ async def open_dht(options: SwarmOptions, identity: Identity, services: Services
     require_port(options.host, port)
     hivemind = load_hivemind()
     try:
-        p2p = await hivemind.P2P.create(
+        p2p = await _limited(hivemind.P2P, services).create(
             host_maddrs=[f"/ip4/{options.host}/tcp/{port}"],
             announce_maddrs=list(options.announce) or None,
             identity_path=str(identity.path),
@@ -197,16 +215,20 @@ async def open_dht(options: SwarmOptions, identity: Identity, services: Services
 
 async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Services) -> Any:
     async def give_payload(request: Any, context: Any) -> Any:
-        return hivemind.BytesValue(value=services.payload(context.remote_id.to_bytes(), request.value))
+        return hivemind.BytesValue(value=await services.payload(context.remote_id.to_bytes(), request.value))
 
     async def give_charter(request: Any, context: Any) -> Any:
         return hivemind.BytesValue(value=services.charter(request.value))
 
+    async def give_greeting(request: Any, context: Any) -> Any:
+        return hivemind.BytesValue(value=services.greeting())
+
     await p2p.add_protobuf_handler(PAYLOAD, give_payload, hivemind.BytesValue)
     await p2p.add_protobuf_handler(CHARTER, give_charter, hivemind.BytesValue)
+    await p2p.add_protobuf_handler(GREETING, give_greeting, hivemind.BytesValue)
     return await hivemind.DHTNode.create(
         p2p=p2p,
-        record_validator=Guard(),
+        record_validator=Guard(services.digest),
         cache_locally=False,  # caches serve last round's announcements in a third of the reads
         cache_nearest=0,
         cache_on_store=False,
@@ -214,6 +236,29 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         num_workers=2,
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
+
+
+class Refused(Exception):
+    """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
+
+
+def _limited(p2p: Any, services: Services) -> Any:
+    """hivemind's P2P with a quota before every handler, the DHT's own ones too."""
+    quota = Quota(CALLS_RATE, CALLS_BURST)
+
+    class Limited(p2p):  # type: ignore[misc]
+        async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
+            async def limited(request: Any, context: Any) -> Any:
+                peer_id = context.remote_id.to_bytes()
+                if not services.admits(peer_id) or not quota.allows(peer_id):
+                    raise Refused
+                if len(getattr(request, "keys", ())) > MAX_KEYS:
+                    raise Refused
+                return await handler(request, context)
+
+            await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)
+
+    return Limited
 
 
 def peer_of(address: str) -> bytes:

@@ -7,9 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from waggle.errors import BadRecord
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory
+from waggle.swarm import directory, greeting
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway
@@ -27,6 +29,7 @@ REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
+NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
 
 
 class Gathering:
@@ -57,7 +60,8 @@ class Gathering:
         self._traffic = traffic
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
-        self._resting: dict[bytes, float] = {}  # peer id -> until, monotonic
+        self._resting: dict[bytes, float] = {}  # peer id -> until, monotonic: no pulls
+        self._silent: dict[bytes, float] = {}  # the same for greetings
         self._judging: asyncio.Future[Judged] | None = None
 
     async def run(self, connection: Connection) -> None:
@@ -74,19 +78,58 @@ class Gathering:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
     async def _look(self, connection: Connection) -> None:
-        found = await connection.dht.read(directory.key_to_read(self._digest, DEPTH, self._random))
-        sample = self._random.sample(sorted(found), min(len(found), MAX_READ))
-        announced = {origin: announcements.parse(found[origin]) for origin in sample}
+        announced = await self._greet(connection)
+        for origin, each in (await self._read(connection)).items():
+            if origin not in announced or announced[origin].expires < each.expires:
+                announced[origin] = each
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id, *self._resters()},
+            avoid={self._peer_id} | _lasting(self._resting) | self._trust.avoided(),
             tried=self._tried,
+            trusted=self._trust.trusted(),
             count=self._options.peers_per_pull,
             random=self._random,
         )
         await self._pull_some(connection, {origin: current[origin] for origin in chosen})
+
+    async def _read(self, connection: Connection) -> dict[bytes, Announcement]:
+        """What the directory says, of a sample where that is much."""
+        try:
+            found = await connection.dht.read(directory.key_to_read(self._digest, DEPTH, self._random))
+        except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
+            return {}
+        sample = self._random.sample(sorted(found), min(len(found), MAX_READ))
+        return {origin: announcements.parse(found[origin]) for origin in sample}
+
+    async def _greet(self, connection: Connection) -> dict[bytes, Announcement]:
+        """What trusted peers, and a few of those connected, say themselves."""
+        trusted, company, silent = self._trust.trusted(), self._trust.company(), _lasting(self._silent)
+        asked = [
+            *self._some(trusted - silent, self._options.peers_per_pull // 2),
+            *self._some(company - trusted - silent, NEWCOMERS),
+        ]
+        heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
+        return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
+
+    async def _hear(self, connection: Connection, peer_id: bytes) -> Announcement | None:
+        try:
+            blob = await connection.dht.greet(peer_id)
+            if not blob:  # it does not speak of itself
+                return None
+            said = greeting.read(blob)
+            self._trust.greeted(peer_id, greeting.refusal(said, self._digest))
+            if said.announced and said.charter == self._digest:
+                return announcements.read(said.announced, peer_id)
+        except PeerAway:  # the directory may know of it
+            self._silent[peer_id] = time.monotonic() + REST_S
+        except BadRecord as bad:  # counted and told; the others are heard
+            self._reject(peer_id, bad.title)
+        return None
+
+    def _some(self, peers: set[bytes], count: int) -> list[bytes]:
+        return self._random.sample(sorted(peers), min(len(peers), count))
 
     async def _pull_some(self, connection: Connection, chosen: dict[bytes, Announcement]) -> None:
         """Ask them all, keep the first K that answer."""
@@ -97,7 +140,7 @@ class Gathering:
                 origin, blob = await pull
                 if blob and answered < self._options.peers_per_pull:
                     answered += 1
-                    await self._accept(origin, chosen[origin], blob)
+                    await self._accept(connection, origin, chosen[origin], blob)
         finally:
             for unfinished in pulls:
                 unfinished.cancel()
@@ -112,8 +155,10 @@ class Gathering:
         self._traffic.received(len(blob))
         return origin, blob
 
-    async def _accept(self, origin: bytes, announced: Announcement, blob: bytes) -> None:
+    async def _accept(self, connection: Connection, origin: bytes, announced: Announcement, blob: bytes) -> None:
         self._remember((origin, announced.sha256))
+        if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
+            await connection.meet()
         now = self._clock()
         work = asyncio.to_thread(judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now)
         self._judging = asyncio.ensure_future(work)
@@ -127,14 +172,17 @@ class Gathering:
         self._keep(origin, judged)
 
     def _keep(self, origin: bytes, judged: Judged) -> None:
-        fresh = tuple(self._pool.add(judged.groups))
+        standing = self._trust.of(origin)
+        if standing.choice:  # a person has just decided
+            return
+        fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=standing.source) for group in judged.groups))
         if fresh:
             found = judged.record
             self._trust.received(origin, found.round, found.model, fresh)
             self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
-        self._trust.rejected(origin, count)
+        self._trust.rejected(origin, reason, count)
         self._tell(RecordDropped(origin=origin, reason=reason))
 
     def _remember(self, payload: directory.Payload) -> None:
@@ -142,7 +190,10 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _resters(self) -> list[bytes]:
-        now = time.monotonic()
-        self._resting = {origin: until for origin, until in self._resting.items() if until > now}
-        return list(self._resting)
+
+def _lasting(rests: dict[bytes, float]) -> set[bytes]:
+    """Who still rests; the others are forgotten."""
+    now = time.monotonic()
+    for over in [peer_id for peer_id, until in rests.items() if until <= now]:
+        del rests[over]
+    return set(rests)

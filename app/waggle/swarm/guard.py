@@ -13,12 +13,16 @@ from typing import Protocol
 
 from waggle.errors import BadRecord
 from waggle.swarm import announcement
-from waggle.swarm.directory import places_of
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.directory import SHARD_FULL, places_of
 from waggle.swarm.identity import PEER_ID_BYTES
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is true
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
 REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatures
+SHARD_CAP = 2 * SHARD_FULL  # peers under one key: what a reader fetches at once stays far below hivemind's 4 MiB
+OWN_CAP = 32 * SHARD_CAP  # entries under all keys of one's own charter
+FOREIGN_CAP = 4096  # entries of all other charters together
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 
 
@@ -36,11 +40,17 @@ class Entry(Protocol):
 
 
 class Guard:
-    """Validates entries; remembers which ones it has verified. `clock` is the DHT's, real unix time."""
+    """Validates entries; remembers which ones it has verified. `clock` is the DHT's, real unix time.
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
+    somebody's time is up. Announcements under charters other than `digest` share one small room.
+    """
+
+    def __init__(self, digest: bytes = b"", clock: Callable[[], float] = time.time) -> None:
+        self._digest = digest
         self._clock = clock
         self._verified: set[bytes] = set()
+        self._rooms: dict[bytes, dict[bytes, float]] = {}  # key (empty: all foreign ones) -> whose entry -> until when
 
     def validate(self, record: Entry) -> bool:
         """Whether this is an announcement by its subkey, in its place, for its time. Never raises."""
@@ -50,12 +60,35 @@ class Guard:
         entry = sizes + record.key + record.subkey + record.value
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
-            if not _is_announcement(record):
+            announced = _announcement(record)
+            if announced is None or not self._finds_room(record, announced):
                 return False
             if len(self._verified) >= REMEMBERED:
                 self._verified.clear()
             self._verified.add(known)
         return True
+
+    def _finds_room(self, record: Entry, announced: Announcement) -> bool:
+        own = announced.charter == self._digest
+        room = self._rooms.setdefault(record.key if own else b"", {})
+        tenant = record.subkey if own else record.key + record.subkey
+        if tenant not in room and self._is_full(room, own=own):
+            self._clear_out()
+            if self._is_full(room, own=own):
+                return False
+        room[tenant] = max(room.get(tenant, 0.0), record.expiration_time)
+        return True
+
+    def _is_full(self, room: dict[bytes, float], *, own: bool) -> bool:
+        if not own:
+            return len(room) >= FOREIGN_CAP
+        return len(room) >= SHARD_CAP or sum(len(each) for key, each in self._rooms.items() if key) >= OWN_CAP
+
+    def _clear_out(self) -> None:
+        now = self._clock()
+        for room in self._rooms.values():
+            for gone in [tenant for tenant, until in room.items() if until < now]:
+                del room[gone]
 
     def sign_value(self, record: Entry) -> bytes:
         """Announcements are signed before the DHT sees them."""
@@ -66,18 +99,20 @@ class Guard:
         return record.value
 
 
-def _is_announcement(record: Entry) -> bool:
+def _announcement(record: Entry) -> Announcement | None:
+    """What an entry announces; None where it is not by its subkey, or not in its place and for its time."""
     if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
-        return False
+        return None
     blob = _unpacked(record.value)
     if blob is None:
-        return False
+        return None
     origin = record.subkey[len(SUBKEY_HEADER) :]
     try:
         announced = announcement.read(blob, origin)
     except BadRecord:  # a stranger's entry: refused, the DHT goes on
-        return False
-    return record.expiration_time == announced.expires_at and record.key in places_of(announced.charter, origin)
+        return None
+    placed = record.expiration_time == announced.expires_at and record.key in places_of(announced.charter, origin)
+    return announced if placed else None
 
 
 def _unpacked(value: bytes) -> bytes | None:

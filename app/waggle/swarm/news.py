@@ -26,6 +26,10 @@ class RecordDropped(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class StandingsLost(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of standings could not be read: mutes and blocks are not in force. It was set aside."""
+
+
 class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What we know of a peer changed."""
 
@@ -60,4 +64,4 @@ class ClockSkewed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-News = GroupsArrived | RecordDropped | PeerSeen | ReachFound | NetworkRestarted | TrafficCounted | ClockSkewed
+News = GroupsArrived | RecordDropped | StandingsLost | PeerSeen | ReachFound | NetworkRestarted | TrafficCounted | ClockSkewed

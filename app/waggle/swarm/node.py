@@ -9,23 +9,27 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from waggle.swarm import record
+from waggle.swarm import greeting, record, standings
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, Pong, Services
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
-from waggle.swarm.news import News, PeerSeen, TrafficCounted
+from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
+from waggle.swarm.quota import Quota
 from waggle.swarm.record import Record
+from waggle.swarm.sources import source_of
 from waggle.swarm.traffic import Traffic
-from waggle.swarm.trust import Trust
+from waggle.swarm.trust import Choice, Trust
 from waggle.tasks.charter import Charter, encode
 from waggle.tasks.group import Group, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
 COUNT_S = 1.0  # between two tellings of traffic and standings
+KEEP_S = 60.0  # between two writings of the standings
+BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one peer
 
 
 class SwarmNode:
@@ -45,14 +49,21 @@ class SwarmNode:
         self._identity = identity
         self._tell = tell
         self._pool = Pool(charter, options.pool_capacity, clock)
-        self._trust = Trust()
+        self._standings = options.standings
+        known = standings.read(options.standings)
+        self._trust = Trust(known=known or ())
+        self._lost = known is None
+        self._quota = Quota(BYTES_RATE, BYTES_BURST)
         self._traffic = Traffic()
         self._offers = Offers(identity, charter, clock, options.tempo)
         self._gathering = Gathering(
             options, charter, identity.peer_id, verifier, tell, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic,
         )  # fmt: skip
-        services = Services(payload=self._give_payload, charter=self._give_charter)
+        services = Services(
+            payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
+            digest=self._digest,
+        )  # fmt: skip
         self._connection = Connection(options, identity, services, tell, met=self._meet, joined=self._offers.renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -62,6 +73,8 @@ class SwarmNode:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
         await self._connection.start()
         self._loop = asyncio.get_running_loop()
+        if self._lost:
+            self._tell(StandingsLost())
         work = (self._offers.run(self._connection), self._gathering.run(self._connection), self._count(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -75,6 +88,14 @@ class SwarmNode:
         await end(self._tasks)
         await self._gathering.finish()
         await self._connection.close()
+        self._keep_standings()
+
+    def choose(self, peer_id: bytes, choice: Choice) -> None:
+        """A person mutes or blocks a peer, or takes that back (""). It holds at once, and after a restart. From any thread."""
+        self._trust.choose(peer_id, choice)
+        if choice:
+            self._pool.drop(peer_id)
+        self._keep_standings()
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
         """Offer own groups to the swarm and return the bytes of their record; 0 when none of them may travel.
@@ -109,9 +130,9 @@ class SwarmNode:
         for origin, count in Counter(judged.group.origin for judged in groups).items():
             self._trust.used(origin, count)
 
-    def _give_payload(self, peer_id: bytes, sha256: bytes) -> bytes:
+    async def _give_payload(self, peer_id: bytes, sha256: bytes) -> bytes:
         offer = self._offers.get(sha256)
-        if offer is None:
+        if offer is None or not self._quota.allows(peer_id, len(offer.blob)):
             return b""
         self._traffic.sent(len(offer.blob))
         self._trust.taken(peer_id, len(offer.record.groups))
@@ -120,12 +141,24 @@ class SwarmNode:
     def _give_charter(self, sha256: bytes) -> bytes:
         return encode(self._charter) if sha256 == self._digest else b""
 
+    def _greet(self) -> bytes:
+        return greeting.write(self._digest, self._offers.announced)
+
+    def _keep_standings(self) -> None:
+        standings.write(self._standings, self._trust.all())
+
     def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
-        self._trust.connected({peer.peer_id: "relay" if peer.relayed else "direct" for peer in peers})
+        self._trust.connected(
+            {
+                peer.peer_id: ("relay" if peer.relayed else "direct", source_of(peer.address, relayed=peer.relayed))
+                for peer in peers
+            }
+        )
         for peer_id, pong in pongs.items():
             self._trust.answered(peer_id, pong.delay_ms)
 
     async def _count(self) -> None:
+        kept = time.monotonic()
         while True:
             for standing in self._trust.changed():
                 self._tell(PeerSeen(peer=standing))
@@ -133,4 +166,7 @@ class SwarmNode:
             if rates != self._told:
                 self._told = rates
                 self._tell(TrafficCounted(up=rates[0], down=rates[1]))
+            if time.monotonic() - kept > KEEP_S:
+                kept = time.monotonic()
+                self._keep_standings()
             await asyncio.sleep(COUNT_S)

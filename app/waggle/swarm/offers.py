@@ -44,6 +44,7 @@ class Offers:
         self._offers: OrderedDict[bytes, Offer] = OrderedDict()
         self._due = asyncio.Event()
         self._expires = 0
+        self.announced = b""  # the newest announcement, signed; empty: nothing is offered
 
     def add(self, record: Record) -> None:
         """Offer a round's groups. A small model plays many rounds a second: they travel together, at the swarm's tempo."""
@@ -85,7 +86,9 @@ class Offers:
             return
         signed, announced = self._newest()
         if not directory.is_current(announced, self._charter, self._clock()):
+            self.announced = b""
             return
+        self.announced = signed
         for key in directory.keys_to_publish(self._digest, self._identity.peer_id, DEPTH, seen=0):
             await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
 

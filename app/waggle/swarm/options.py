@@ -13,6 +13,7 @@ class SwarmOptions:
     announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
+    standings: Path | None = None  # where what was learned about peers is kept
     peers_per_pull: int = 8  # K
     pool_capacity: int = 256  # groups
     tempo: float = 1.0  # between two looks into the directory while the pool is short

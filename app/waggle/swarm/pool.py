@@ -22,14 +22,17 @@ def key_of(judged: JudgedGroup) -> Key:
 
 
 class Pool:
-    """At most `capacity` groups, a quarter of them from any one peer. Thread-safe: the round takes, the network adds."""
+    """At most `capacity` groups, a quarter of them from any one source: a peer, or all peers of one address range.
+
+    Thread-safe: the round takes, the network adds.
+    """
 
     def __init__(
         self, charter: Charter, capacity: int = 256, clock: Callable[[], float] = time.time, *, crumb_span: float = CRUMB_SPAN
     ) -> None:
         self._charter = charter
         self._capacity = capacity
-        self._per_peer = max(1, capacity // 4)
+        self._per_source = max(1, capacity // 4)
         self._clock = clock
         self._crumb_span = crumb_span
         self._lock = threading.Lock()
@@ -48,7 +51,7 @@ class Pool:
             fresh = [group for group in groups if self._meet(key_of(group))]
             for group in (one for one in fresh if teaches(one.rewards, self._crumb_span)):
                 self._waiting[key_of(group)] = group
-                self._make_room(group.group.origin)
+                self._make_room(group.source or group.group.origin)
             return fresh
 
     def waiting(self) -> tuple[JudgedGroup, ...]:
@@ -63,6 +66,12 @@ class Pool:
             for group in groups:
                 self._waiting.pop(key_of(group), None)
 
+    def drop(self, origin: bytes) -> None:
+        """Remove all groups of a peer."""
+        with self._lock:
+            for key in [key for key in self._waiting if key[0] == origin]:
+                del self._waiting[key]
+
     def _meet(self, key: Key) -> bool:
         if key in self._met:
             return False
@@ -71,10 +80,10 @@ class Pool:
             self._met.popitem(last=False)
         return True
 
-    def _make_room(self, origin: bytes) -> None:
-        own = [key for key in self._waiting if key[0] == origin]
-        if len(own) > self._per_peer:
-            del self._waiting[own[0]]
+    def _make_room(self, source: str | bytes) -> None:
+        same = [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
+        if len(same) > self._per_source:
+            del self._waiting[same[0]]
         if len(self._waiting) > self._capacity:
             self._waiting.popitem(last=False)
 

@@ -22,7 +22,8 @@ MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memo
 MAX_MODEL = 64  # characters
 ZSTD_LEVEL = 3
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
-UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff]")  # and halves of characters, which no tokenizer gives back
+HIDDEN = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # control and bidirectional characters
+UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and halves of characters, which no tokenizer gives back
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 
@@ -187,5 +188,5 @@ def _wire_group(group: Group, charter: Charter) -> _Group:
 
 
 def _is_sound(text: str, charter: Charter) -> bool:
-    """Within the charter's length, and nothing that a tokenizer could not give back: no surrogates, no lost bytes."""
+    """Within the charter's length; nothing a tokenizer could not give back (surrogates, lost bytes), nothing meant to mislead."""
     return len(text) <= charter.completion_characters and not UNSOUND.search(text)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from waggle.errors import SwarmError
+from waggle.swarm import greeting
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway, Services, open_dht, peer_of, require_address
 from waggle.swarm.identity import Identity, name_of
@@ -38,7 +39,7 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
     for address in options.seeds:
         require_address(address)
-    dht = await open_dht(options, identity, Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: b""), port=0)
+    dht = await open_dht(options, identity, Services(), port=0)
     try:
         for address in options.seeds:
             try:
@@ -55,7 +56,11 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
 
 def _services(charter: Charter) -> Services:
     document, digest = charters.encode(charter), charter.digest
-    return Services(payload=lambda peer_id, sha256: b"", charter=lambda sha256: document if sha256 == digest else b"")
+    return Services(
+        charter=lambda sha256: document if sha256 == digest else b"",
+        greeting=lambda: greeting.write(digest, b""),
+        digest=digest,
+    )
 
 
 def _say(news: News, say: Callable[[str], None]) -> None:

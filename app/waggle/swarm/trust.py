@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -12,36 +12,57 @@ from waggle.swarm.identity import name_of
 from waggle.tasks.group import JudgedGroup
 
 MAX_PEERS = 500
+TRUSTED_FROM = 8  # groups of use, and
+TRUSTED_SHARE = 20  # as many times those refused
+DOUBT_S = 60.0  # without asking a peer after its first offence; twice as long after each further one
+MOST_STRIKES = 10  # 60 s * 2**10: most of a day
+FORGIVEN_S = 86_400.0  # after the doubt has ended: the next offence is a first one again
 
 Route = Literal["direct", "relay", "gone"]
+Choice = Literal["", "muted", "blocked"]
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One peer. Counts are of groups, but `rejected` counts records and groups refused."""
 
     id: bytes
     name: str
     connection: Route = "gone"
+    source: str = ""  # its address range, "relay", or empty: itself (see sources.py)
     model: str = ""
-    round: int = 0
-    received: int = 0
-    useful: int = 0  # of received: rewards that differ enough to teach
-    used: int = 0  # of received: trained on here
-    taken: int = 0  # our groups that this peer pulled
-    rejected: int = 0
+    round: Count = 0
+    received: Count = 0
+    useful: Count = 0  # of received: rewards that differ enough to teach
+    used: Count = 0  # of received: trained on here
+    taken: Count = 0  # our groups that this peer pulled
+    rejected: Count = 0
+    reason: str = ""  # of the last rejection, in our words
+    refusal: str = ""  # why we cannot train together at all
+    strikes: Count = 0
+    doubted_until: float = 0.0  # unix seconds
+    choice: Choice = ""  # a person's
     mean_reward: float = 0.0  # of its completions, as we judge them
     delay_ms: float | None = None
     seen_at: float = 0.0  # unix seconds
 
+    @property
+    def trusted(self) -> bool:
+        """Whether it has been of use, and honest while it was."""
+        return self.useful >= TRUSTED_FROM and self.useful >= TRUSTED_SHARE * self.rejected
+
 
 class Trust:
-    """The standing of at most 500 peers, the longest unseen forgotten first. Thread-safe."""
+    """The standing of at most 500 peers. The longest unseen are forgotten first, those of use later, a person's choices last.
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.time, known: Iterable[Standing] = ()) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._peers: dict[bytes, Standing] = {}
-        self._changed: dict[bytes, None] = {}  # a set that keeps its order
+        self._peers = {peer.id: msgspec.structs.replace(peer, connection="gone") for peer in known}
+        # A set that keeps its order. Of old acquaintances only those are told at once whom a person must be able to find.
+        self._changed: dict[bytes, None] = dict.fromkeys(peer.id for peer in self._peers.values() if peer.choice)
 
     def received(self, origin: bytes, round_number: int, model: str, groups: Sequence[JudgedGroup]) -> None:
         """Count groups that arrived and were judged."""
@@ -71,25 +92,72 @@ class Trust:
             peer = self._of(peer_id)
             self._keep(peer, taken=peer.taken + groups, seen_at=self._clock())
 
-    def rejected(self, origin: bytes, count: int = 1) -> None:
-        """Count what this peer sent and we refused."""
+    def rejected(self, origin: bytes, reason: str, count: int = 1) -> None:
+        """Count what this peer sent and we refused; it is not asked again for a while, longer each time."""
         with self._lock:
-            peer = self._of(origin)
-            self._keep(peer, rejected=peer.rejected + count)
+            peer, now = self._of(origin), self._clock()
+            strikes = 0 if now > peer.doubted_until + FORGIVEN_S else peer.strikes
+            self._keep(
+                peer,
+                rejected=peer.rejected + count,
+                reason=reason,
+                strikes=min(strikes + 1, MOST_STRIKES),
+                doubted_until=now + DOUBT_S * 2**strikes,
+            )
+
+    def greeted(self, peer_id: bytes, refusal: str) -> None:
+        """A peer said what it runs; `refusal` is why that does not go together with us, or empty."""
+        with self._lock:
+            self._keep(self._of(peer_id), refusal=refusal, seen_at=self._clock())
 
     def answered(self, peer_id: bytes, delay_ms: float) -> None:
         """A ping came back."""
         with self._lock:
             self._keep(self._of(peer_id), delay_ms=delay_ms, seen_at=self._clock())
 
-    def connected(self, peers: dict[bytes, Route]) -> None:
-        """These are connected now; all others are gone."""
+    def connected(self, peers: dict[bytes, tuple[Route, str]]) -> None:
+        """These are connected now, each with its route and source; all others are gone."""
         with self._lock:
-            for peer_id, path in peers.items():
-                self._keep(self._of(peer_id), connection=path)
+            for peer_id, (route, source) in peers.items():
+                self._keep(self._of(peer_id), connection=route, source=source)
             for peer in list(self._peers.values()):
                 if peer.id not in peers:
                     self._keep(peer, connection="gone")
+
+    def choose(self, peer_id: bytes, choice: Choice) -> None:
+        """A person mutes a peer (it is not learned from), blocks it (it gets nothing either), or neither."""
+        with self._lock:
+            self._keep(self._of(peer_id), choice=choice)
+
+    def of(self, peer_id: bytes) -> Standing:
+        """What is known of a peer; a blank standing for one never met."""
+        with self._lock:
+            return self._of(peer_id)
+
+    def admits(self, peer_id: bytes) -> bool:
+        """Whether this peer's calls are answered."""
+        return self.of(peer_id).choice != "blocked"
+
+    def company(self) -> set[bytes]:
+        """Who is connected now."""
+        with self._lock:
+            return {peer.id for peer in self._peers.values() if peer.connection != "gone"}
+
+    def avoided(self) -> set[bytes]:
+        """Whom not to ask for groups: muted, blocked, of another charter, or in doubt."""
+        with self._lock:
+            now = self._clock()
+            return {peer.id for peer in self._peers.values() if peer.choice or peer.refusal or peer.doubted_until > now}
+
+    def trusted(self) -> set[bytes]:
+        """Who has been of use so far."""
+        with self._lock:
+            return {peer.id for peer in self._peers.values() if peer.trusted}
+
+    def all(self) -> list[Standing]:
+        """Everyone, for keeping on disk."""
+        with self._lock:
+            return list(self._peers.values())
 
     def changed(self) -> list[Standing]:
         """Everyone whose standing changed since the last call."""
@@ -107,5 +175,6 @@ class Trust:
         self._peers[peer.id] = after
         self._changed[peer.id] = None
         if len(self._peers) > MAX_PEERS:
-            longest_unseen = min(self._peers.values(), key=lambda each: (each.id == peer.id, each.seen_at))
-            del self._peers[longest_unseen.id]
+            others = (each for each in self._peers.values() if each.id != peer.id)
+            least = min(others, key=lambda each: (bool(each.choice), each.trusted, each.seen_at))
+            del self._peers[least.id]

@@ -48,6 +48,7 @@ class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     round: int = 0  # of the origin
     model: str = ""  # of the origin, as it names it
+    source: str = ""  # the address range it came from; empty: the origin counts for itself
 
     @property
     def rewards(self) -> tuple[float, ...]:

@@ -1,0 +1,112 @@
+"""A hostile peer on a real network: joins, announces what an attack makes, and serves it."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from waggle.lab.attacks import Attack, Payload, Scene
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory, greeting
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.dht import Dht, PeerAway, Services, open_dht
+from waggle.swarm.identity import Identity
+from waggle.swarm.options import SwarmOptions
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import epoch_at
+
+LIFETIME_S = 280
+
+
+class Attacker:
+    """One identity with its own p2pd. Belongs to one loop; close it."""
+
+    def __init__(self, identity: Identity, charter: Charter) -> None:
+        self.identity = identity
+        self.pulled = 0
+        self.greeting = b""  # said instead of the ordinary one
+        self._charter = charter
+        self._digest = charter.digest
+        self._payloads: dict[bytes, Payload] = {}
+        self._announced = b""
+        self._expires = 0
+        self._dht: Dht | None = None
+
+    @property
+    def dht(self) -> Dht:
+        assert self._dht is not None, "started"
+        return self._dht
+
+    async def start(self, options: SwarmOptions) -> None:
+        """Join by the options' seeds; raises SwarmError."""
+        services = Services(payload=self._give, greeting=self._greet)
+        self._dht = await open_dht(options, self.identity, services, port=0)
+        for seed in options.seeds:
+            await self.dht.connect(seed)
+        await self.dht.settle()
+
+    async def close(self) -> None:
+        if self._dht is not None:
+            await self._dht.close()
+
+    async def attack(self, attack: Attack, scene: Scene) -> None:
+        """Offer what the attack makes."""
+        self.offer(await asyncio.to_thread(attack, scene))
+        await self.announce()
+
+    def offer(self, payload: Payload) -> None:
+        """Sign an announcement of this payload; it is told to whoever greets us."""
+        told = payload.told_of or payload.blob
+        self._expires = max(self._expires + 1, int((time.time() + LIFETIME_S) * 1000))
+        fields = {
+            "charter": self._digest, "sha256": hashlib.sha256(told).digest(), "size": len(told), "round": payload.round,
+            "epoch": payload.epoch, "specialties": 1, "model": payload.model, "expires": self._expires, **payload.changes,
+        }  # fmt: skip
+        announced = Announcement(**fields)
+        self._payloads[announced.sha256] = payload
+        self._announced = announcements.signed(announced, self.identity)
+
+    async def announce(self) -> None:
+        """Put the announcement into the directory as well."""
+        key = directory.key_of(self._digest, 0, 0)
+        try:
+            await self.dht.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
+        except PeerAway:  # the swarm does not take it; whoever greets us still hears it
+            return
+
+    async def announce_crowd(self, identities: Sequence[Identity]) -> int:
+        """Announce a payload that nobody has under each of these names; how many the swarm took in."""
+        key, taken = directory.key_of(self._digest, 0, 0), 0
+        for one in identities:
+            expires = int((time.time() + LIFETIME_S) * 1000)
+            announced = Announcement(
+                charter=self._digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
+                expires=expires,
+            )  # fmt: skip
+            with suppress(PeerAway):  # too fast for them
+                taken += await self.dht.announce(key, one.peer_id, announcements.signed(announced, one), expires / 1000)
+        return taken
+
+    async def flood(self, peers: Sequence[bytes], calls: int) -> int:
+        """Ask each peer for something it does not have, as fast as it goes; how many calls were answered."""
+        answered = 0
+        for _ in range(calls):
+            for peer_id in peers:
+                try:
+                    await self.dht.pull(peer_id, bytes(32), 1.0)
+                    answered += 1
+                except PeerAway:  # refused, as it should be
+                    continue
+        return answered
+
+    def _greet(self) -> bytes:
+        return self.greeting or greeting.write(self._digest, self._announced)
+
+    async def _give(self, _peer_id: bytes, sha256: bytes) -> bytes:
+        payload = self._payloads.get(sha256)
+        if payload is None:
+            return b""
+        self.pulled += 1
+        await asyncio.sleep(payload.delay_s)
+        return payload.blob

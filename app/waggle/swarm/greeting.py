@@ -1,0 +1,54 @@
+"""The greeting: what a node runs, under which charter, and its newest announcement, told to whoever asks.
+
+It has no version of its own, so that nodes of different protocols can still tell each other who must update. Asking a peer
+itself for its announcement is also what keeps a node in company when somebody fills the directory with strangers.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from waggle import __version__
+from waggle.errors import BadRecord
+from waggle.swarm import announcement
+from waggle.tasks.charter import PROTOCOL
+
+MAX_BYTES = 1024
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True):
+    """Later versions may add fields behind these: unknown ones are passed over, here alone."""
+
+    protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    version: Annotated[str, msgspec.Meta(max_length=20, pattern=r"^[0-9A-Za-z.+-]*$")]
+    charter: announcement.Digest
+    announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing to offer
+
+
+_decoder = msgspec.msgpack.Decoder(Greeting)
+
+
+def write(charter: bytes, announced: bytes) -> bytes:
+    """Our own greeting."""
+    return msgspec.msgpack.encode(Greeting(PROTOCOL, __version__, charter, announced))
+
+
+def read(blob: bytes) -> Greeting:
+    """A peer's greeting; raises BadRecord, and nothing else."""
+    if not 0 < len(blob) <= MAX_BYTES:
+        raise BadRecord("greeting size")
+    try:
+        return _decoder.decode(blob)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # not the form agreed on: refused
+        raise BadRecord("malformed greeting") from error
+
+
+def refusal(theirs: Greeting, charter: bytes) -> str:
+    """Why we cannot train together, and which side must do something; empty where nothing is in the way."""
+    if theirs.protocol > PROTOCOL:
+        return f"runs Waggle {theirs.version}, which is newer: update this Waggle to train with it"
+    if theirs.protocol < PROTOCOL:
+        return f"runs Waggle {theirs.version}, which is older: it must be updated to train with this one"
+    if theirs.charter != charter:
+        return f"trains under another charter ({theirs.charter.hex()[:8]}): one of the two must join by the other's invite"
+    return ""

@@ -1,0 +1,28 @@
+"""A quota: how much each peer may ask of us, so that a flood costs its sender and nobody else."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
+
+
+class Quota:
+    """A token bucket a peer: `burst` at once, `rate` a second in the long run. Belongs to one thread."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # peer id -> (left, at)
+
+    def allows(self, peer_id: bytes, cost: float = 1.0) -> bool:
+        """Whether the peer may have so much now; if so it is counted."""
+        now = self._clock()
+        left, at = self._buckets.pop(peer_id, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        allowed = cost <= left
+        self._buckets[peer_id] = (left - cost if allowed else left, now)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        return allowed

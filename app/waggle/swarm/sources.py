@@ -1,0 +1,23 @@
+"""Sources: where a peer comes from, so that whoever owns one address range cannot pass for a crowd. Pure."""
+
+import ipaddress
+
+RELAYED = "relay"  # all relayed peers share one source: their own addresses are not seen
+IPV4_BITS, IPV6_BITS = 24, 48  # what one subscriber or one rented machine easily has to itself
+
+
+def source_of(address: str, *, relayed: bool) -> str:
+    """The address range of a multiaddress in words; empty where a peer counts for itself.
+
+    That is at home, in a classroom and on this computer: there, everybody has the same range.
+    """
+    if relayed:
+        return RELAYED
+    try:
+        found = ipaddress.ip_address(address.split("/")[2])
+    except (IndexError, ValueError):  # a name instead of a number, which p2pd does not give for a connection: nothing known
+        return RELAYED
+    found = getattr(found, "ipv4_mapped", None) or found
+    if not found.is_global:
+        return ""
+    return str(ipaddress.ip_network((found, IPV4_BITS if found.version == 4 else IPV6_BITS), strict=False))

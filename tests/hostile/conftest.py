@@ -1,0 +1,42 @@
+"""The swarm's live fixtures, and hostile peers that are closed whatever happens."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from swarm.conftest import charter, identity, seed_address, start, verifier
+from swarm.live import fresh_identity, options
+from waggle.lab.attacker import Attacker
+from waggle.lab.attacks import Scene
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+__all__ = ["charter", "identity", "seed_address", "start", "verifier"]
+
+StartAttacker = Callable[[str], Awaitable[Attacker]]
+
+
+@pytest.fixture
+async def attacker(tmp_path: Path, charter: Charter, seed_address: str) -> AsyncIterator[StartAttacker]:
+    """Start a hostile peer in the seed's swarm: `await attacker("name")`."""
+    attackers: list[Attacker] = []
+
+    async def start_one(name: str) -> Attacker:
+        made = Attacker(fresh_identity(tmp_path, name.replace("'", "")), charter)
+        attackers.append(made)
+        await made.start(options(seeds=(seed_address,)))
+        return made
+
+    yield start_one
+    await asyncio.gather(*(each.close() for each in attackers))
+
+
+@pytest.fixture
+def scene_of(charter: Charter, verifier: Verifier, tmp_path: Path) -> Callable[[Attacker], Scene]:
+    """Where an attacker stands now."""
+    return lambda attacker: Scene(
+        charter=charter, verifier=verifier, identity=attacker.identity, now=time.time(), canary=str(tmp_path / "canary")
+    )

@@ -1,0 +1,201 @@
+"""Hostile peers against a live node over real hivemind: each defence refuses its attack, and honest groups go on arriving."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hostile.conftest import StartAttacker
+from swarm.live import SOON, Live, Start, answered, fresh_identity, question_ids, share
+from waggle.lab import attacks
+from waggle.lab.attacker import Attacker
+from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
+from waggle.swarm import directory
+from waggle.swarm.dht import CALLS_BURST, PeerAway
+from waggle.swarm.greeting import Greeting
+from waggle.swarm.guard import SHARD_CAP
+from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
+from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.group import RIGHT
+from waggle.tasks.verifier import Verifier
+
+SceneOf = Callable[[Attacker], Scene]
+Arrives = Callable[[], Awaitable[Live]]
+
+
+@pytest.fixture
+async def victim(start: Start, seed_address: str) -> Live:
+    node = await start("victim", seeds=(seed_address,))
+    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    return node
+
+
+@pytest.fixture
+def honest_arrives(start: Start, seed_address: str, charter: Charter, verifier: Verifier, victim: Live) -> Arrives:
+    """Another honest node shares a group, and the victim has it."""
+
+    async def arrives() -> Live:
+        honest = await start("honest", seeds=(seed_address,))
+        ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
+        share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
+        await victim.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
+        return honest
+
+    return arrives
+
+
+async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_not_asked_again(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = {name: await attacker(name) for name in REFUSED}
+    await asyncio.gather(*(each.attack(REFUSED[name][0], scene_of(each)) for name, each in hostile.items()))
+
+    for name, each in hostile.items():
+        dropped = await victim.ear.hear(RecordDropped, lambda news, each=each: news.origin == each.identity.peer_id)
+        assert dropped.reason == REFUSED[name][1], name
+        assert victim.node._trust.of(each.identity.peer_id).doubted_until > time.time() + 30
+
+    await honest_arrives()
+    assert {judged.group.origin for judged in victim.node.waiting()}.isdisjoint(
+        each.identity.peer_id for each in hostile.values()
+    )
+    assert len(victim.ear.all(RecordDropped)) == len(REFUSED)
+
+
+async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, tmp_path: Path
+) -> None:
+    for name in ("code in answers", "wrong answers"):
+        hostile = await attacker(name)
+        await hostile.attack(HARMLESS[name], scene_of(hostile))
+        arrived = await victim.ear.hear(GroupsArrived, lambda news, one=hostile: news.origin == one.identity.peer_id)
+        for judged in arrived.groups:
+            lies = judged.rewards[:4]
+            assert max(lies) < RIGHT, (name, judged)
+    assert not (tmp_path / "canary").exists()
+
+
+async def test_special_tokens_arrive_as_the_text_they_are(attacker: StartAttacker, scene_of: SceneOf, victim: Live) -> None:
+    hostile = await attacker("control tokens")
+    await hostile.attack(attacks.control_tokens, scene_of(hostile))
+    arrived = await victim.ear.hear(GroupsArrived)
+    assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
+
+
+async def test_bombs_in_answers_cost_their_sender_its_standing_and_the_node_goes_on(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = await attacker("formula bombs")
+    await hostile.attack(attacks.formula_bombs, scene_of(hostile))
+    await victim.ear.peer(hostile.identity.peer_id, lambda news: news.peer.rejected + news.peer.received > 0)
+    await honest_arrives()
+
+
+async def test_a_dripping_peer_holds_nobody_up(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = await attacker("slow drip")
+    await hostile.attack(attacks.slow_drip, scene_of(hostile))
+    async with asyncio.timeout(SOON):
+        while not hostile.pulled:  # the victim is waiting for it
+            await asyncio.sleep(0.01)
+    await honest_arrives()
+
+
+async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live
+) -> None:
+    hostile = await attacker("flood")
+    await hostile.attack(attacks.flood, scene_of(hostile))
+    arrived = await victim.ear.hear(GroupsArrived)
+    assert len(arrived.groups) == 128
+    assert len(victim.node.waiting()) == 64
+
+
+async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(
+    attacker: StartAttacker, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = await attacker("caller")
+    calls = int(2 * CALLS_BURST)
+    address = (await victim.node._connection.dht.addresses())[0]
+    await hostile.dht.connect(address)
+
+    answered_calls = await hostile.flood([victim.identity.peer_id], calls)
+
+    assert answered_calls < calls
+    await honest_arrives()
+
+
+async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAttacker, scene_of: SceneOf, victim: Live) -> None:
+    one, thief = await attacker("one"), await attacker("thief")
+    one.offer(attacks.wire(scene_of(one), []))
+    thief._announced = one._announced
+
+    dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == thief.identity.peer_id)
+
+    assert dropped.reason == "forged announcement"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "says"),
+    [
+        (Greeting(PROTOCOL + 1, "9.0", bytes(32)), "update this Waggle"),
+        (Greeting(PROTOCOL - 1, "0.0.1", bytes(32)), "it must be updated"),
+        (Greeting(PROTOCOL, "0.1", bytes(32)), "another charter"),
+    ],
+)
+async def test_a_node_of_another_kind_is_refused_with_a_sentence(
+    attacker: StartAttacker, victim: Live, theirs: Greeting, says: str
+) -> None:
+    other = await attacker("other")
+    other.greeting = msgspec.msgpack.encode(theirs)
+    told = await victim.ear.peer(other.identity.peer_id, lambda news: bool(news.peer.refusal))
+    assert says in told.peer.refusal
+    assert other.identity.peer_id in victim.node._trust.avoided()
+
+
+async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_either(
+    charter: Charter, verifier: Verifier, victim: Live, honest_arrives: Arrives
+) -> None:
+    honest = await honest_arrives()
+    peer_id = honest.identity.peer_id
+    ids = question_ids(charter, verifier, victim.identity.peer_id, 1)
+    share(victim.node, answered(charter, verifier, victim.identity.peer_id, ids))
+    await honest.ear.hear(GroupsArrived)
+
+    victim.node.choose(peer_id, "muted")
+
+    assert victim.node.waiting() == ()
+    assert peer_id in victim.node._trust.avoided()
+    dht = honest.node._connection.dht
+    assert await dht.greet(victim.identity.peer_id)
+
+    victim.node.choose(peer_id, "blocked")
+
+    with pytest.raises(PeerAway):
+        await dht.greet(victim.identity.peer_id)
+
+    victim.node.choose(peer_id, "")
+
+    assert await dht.greet(victim.identity.peer_id)
+
+
+async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being_heard(
+    attacker: StartAttacker, charter: Charter, victim: Live, honest_arrives: Arrives, tmp_path: Path
+) -> None:
+    hostile = [await attacker(f"crowd {number}") for number in range(2)]
+    names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 300)]
+    await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
+    shard = await victim.node._connection.dht.read(directory.key_of(charter.digest, 0, 0))
+    assert 100 < len(shard) <= SHARD_CAP
+
+    await honest_arrives()
+
+
+def test_every_attack_of_the_table_makes_a_payload(charter: Charter, verifier: Verifier, identity, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    scene = Scene(charter=charter, verifier=verifier, identity=identity, now=time.time(), canary=str(tmp_path / "canary"))
+    for name, attack in attacks.ATTACKS.items():
+        assert isinstance(attack(scene), Payload), name

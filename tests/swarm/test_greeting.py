@@ -1,0 +1,51 @@
+"""Greetings are read strictly, but for fields that later versions may add."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waggle import __version__
+from waggle.errors import BadRecord
+from waggle.swarm import greeting
+from waggle.tasks.charter import PROTOCOL
+
+CHARTER = bytes(range(32))
+
+
+def test_what_is_written_is_read() -> None:
+    said = greeting.read(greeting.write(CHARTER, b"announced"))
+    assert (said.protocol, said.version, said.charter, said.announced) == (PROTOCOL, __version__, CHARTER, b"announced")
+    assert greeting.refusal(said, CHARTER) == ""
+
+
+def test_a_later_version_may_say_more() -> None:
+    blob = msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER, b"", {"more": [1, 2]}, "words"])
+    assert "update this Waggle" in greeting.refusal(greeting.read(blob), CHARTER)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [-1, "1", CHARTER, b""],
+        ["1", "1", CHARTER, b""],
+        [1, "1" * 21, CHARTER, b""],
+        [1, "1\u202e", CHARTER, b""],
+        [1, "1", CHARTER[:31], b""],
+        [1, "1", CHARTER, b"x" * 481],
+        [1, "1"],
+        {},
+    ],
+)
+def test_what_breaks_the_form_is_refused(fields: object) -> None:
+    with pytest.raises(BadRecord):
+        greeting.read(msgspec.msgpack.encode(fields))
+
+
+@given(st.binary(max_size=greeting.MAX_BYTES + 10))
+def test_no_bytes_do_anything_else(blob: bytes) -> None:
+    try:
+        said = greeting.read(blob)
+    except BadRecord:
+        return
+    assert len(said.charter) == 32

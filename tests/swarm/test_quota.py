@@ -1,0 +1,34 @@
+"""A quota bounds what one peer may ask, whatever others do."""
+
+from waggle.swarm import quota
+from waggle.swarm.quota import Quota
+
+ONE, OTHER = b"one", b"other"
+
+
+def test_a_burst_is_allowed_and_then_the_rate() -> None:
+    now = 0.0
+    bounded = Quota(rate=2.0, burst=5.0, clock=lambda: now)
+    assert [bounded.allows(ONE) for _ in range(6)] == [True] * 5 + [False]
+    now = 1.0
+    assert [bounded.allows(ONE) for _ in range(3)] == [True, True, False]
+
+
+def test_nobody_pays_for_another() -> None:
+    bounded = Quota(rate=0.0, burst=1.0, clock=lambda: 0.0)
+    assert bounded.allows(ONE)
+    assert not bounded.allows(ONE)
+    assert bounded.allows(OTHER)
+
+
+def test_what_is_refused_costs_nothing() -> None:
+    bounded = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0)
+    assert not bounded.allows(ONE, 11.0)
+    assert bounded.allows(ONE, 10.0)
+
+
+def test_memory_is_bounded() -> None:
+    bounded = Quota(rate=0.0, burst=1.0, clock=lambda: 0.0)
+    for number in range(quota.REMEMBERED + 10):
+        bounded.allows(number.to_bytes(4, "big"))
+    assert len(bounded._buckets) == quota.REMEMBERED
