@@ -11,7 +11,7 @@ from waggle.policy.tokens import Tokens
 from waggle.rl import grpo
 from waggle.rl.batch import Sampled
 from waggle.rl.noise import generator, uniforms
-from waggle.sapo.lesson import Measure, external_draft, lesson
+from waggle.sapo.lesson import Measure, external_draft, lesson, weigh
 from waggle.sapo.round import completion_of
 from waggle.sapo.sharing import Gated, Offer, draw_uniformly
 from waggle.swarm import record
@@ -98,7 +98,8 @@ def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer,
     draft = external_draft(CHARTER, mine, arrived, longest=50)
     ended, cut = (ids.tolist() for ids in draft.written.completions)
     assert ended == [*cut, mine.stop]
-    made = lesson(draft, grpo.RULE, Gated(), Measure(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2))
+    measure = Measure(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
+    made = lesson(weigh(draft, grpo.RULE, Gated(), measure), critic=False)
     assert made.batch is not None
     (trained,) = made.batch.completions  # the gate leaves the one that did better
     assert trained.tolist() == ended

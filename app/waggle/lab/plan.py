@@ -16,11 +16,18 @@ from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.rules import rule
+from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.sapo.round import Rules
 
 RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
 DEFAULT = "default"
+BOUNDS = {  # what each bound on peers costs: the default without it
+    DEFAULT: BOUNDED,
+    "default-unbounded": UNBOUNDED,
+    "default-share": Bounds(surprise=False),
+    "default-surprise": Bounds(share=1.0),
+}
 MOST = 64  # groups of a training set
 FILTERED = "8/0-filtered"
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
@@ -47,12 +54,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             learning_rate=learning_rate,
             crumb_span=self.crumb_span,
             rule=rule(self.rule),
+            bounds=BOUNDS.get(self.name, UNBOUNDED),  # the others are as published, or change one thing
         )
 
 
 def configuration(name: str) -> Configuration:
-    """`default`, `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X][:questions=N], such as 4/4:gated:dapo. Raises LabError."""
-    if name == DEFAULT:
+    """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X][:questions=N].
+
+    For example 4/4:gated:dapo. Raises LabError.
+    """
+    if name in BOUNDS:
         usual = Rules()
         return Configuration(
             name=name, local=usual.local, external=usual.external, questions=usual.questions, strategy="adaptive",

@@ -29,6 +29,10 @@ class Tokens:
         """The text of ids; half-written characters become U+FFFD."""
         return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
 
+    def offsets(self, text: str) -> Ids:
+        """(T, 2): where each token of the encoded text begins and ends, in characters."""
+        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
+
 
 def load(folder: Path) -> Tokens:
     """The words of a transformers folder; raises ModelError."""

@@ -1,6 +1,6 @@
 """What a policy takes and gives: token ids in, numpy arrays out. Texts stay outside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +49,10 @@ class Written:
 
     prompt: Ids
     completions: tuple[Ids, ...]
+
+    def only(self, positions: Sequence[int]) -> "Written":
+        """The same prompt with some of its completions."""
+        return Written(self.prompt, tuple(self.completions[position] for position in positions))
 
 
 @dataclass(frozen=True)

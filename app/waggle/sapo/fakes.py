@@ -19,6 +19,9 @@ class FakeTokens:
     def decode(self, ids: Ids) -> str:
         return "".join(chr(i) for i in ids)
 
+    def offsets(self, text: str) -> Ids:
+        return np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32).reshape(-1, 2)
+
 
 class FakePolicy:
     """Says one of its lines, picked by the noise; learning is remembered, not done."""

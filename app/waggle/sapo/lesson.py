@@ -1,7 +1,7 @@
 """A lesson: one group of a training set as token ids with advantages, ready for the policy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,12 +28,42 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Weighed:
+    """A draft and what each of its N tokens is worth."""
+
+    draft: Draft
+    teaching: Teaching
+    advantage: Floats  # (N,)
+
+    @property
+    def parts(self) -> list[Floats]:
+        """The advantages of each completion's tokens."""
+        return np.split(self.advantage, np.cumsum(self.draft.lengths)[:-1])
+
+    @property
+    def means(self) -> Floats:
+        """(G,) mean advantage of each completion; 0 for those that may not be trained on."""
+        return np.array(
+            [float(part.mean()) if fit else 0.0 for part, fit in zip(self.parts, self.draft.fits, strict=True)], np.float32
+        )
+
+    @property
+    def pull(self) -> float:
+        """Mean of |advantage| over the completions: how strongly this group pulls, whatever its size."""
+        return float(np.abs(self.means).mean())
+
+    def scaled(self, factors: Floats) -> "Weighed":
+        """With each completion's advantages multiplied by its factor (G,)."""
+        return replace(self, advantage=self.advantage * np.repeat(factors.astype(np.float32), self.draft.lengths))
+
+
+@dataclass(frozen=True)
 class Lesson:
     """`effects` says per completion of the group what learning does: 1 likelier, -1 less likely, 0 left alone."""
 
     group: JudgedGroup
     effects: tuple[int, ...]
-    pull: float  # mean of |advantage| over the completions: how strongly this group pulls, whatever its size
+    pull: float  # how strongly this group pulls
     batch: GroupBatch | None  # None where nothing pulls: skipping is exact
 
 
@@ -67,9 +97,9 @@ def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest
     return Draft(group, Written(_prompt(charter, tokens, group), kept), fits, external=True)
 
 
-def lesson(
+def weigh(
     draft: Draft, rule: Rule, sharing: Sharing, measure: Measure, *, values: Floats | None = None, logp: Floats | None = None
-) -> Lesson:
+) -> Weighed:
     """What the rule and, for a peer's group, the strategy make of a draft. `values` and `logp` are (N,)."""
     teaching = rule.teach(
         Scored(
@@ -85,14 +115,18 @@ def lesson(
     advantage = teaching.advantage
     if draft.external:
         advantage = sharing.temper(PeerGroup(draft.group, draft.lengths, advantage, logp))
-    parts = np.split(advantage, np.cumsum(draft.lengths)[:-1])
-    means = np.array([float(part.mean()) if fit else 0.0 for part, fit in zip(parts, draft.fits, strict=True)])
-    pulls = [fit and (rule.critic or bool(part.any())) for part, fit in zip(parts, draft.fits, strict=True)]
+    return Weighed(draft, teaching, advantage)
+
+
+def lesson(weighed: Weighed, *, critic: bool) -> Lesson:
+    """The lesson as it will be learned. With a critic, completions without advantage teach it too."""
+    draft = weighed.draft
+    pulls = [fit and (critic or bool(part.any())) for part, fit in zip(weighed.parts, draft.fits, strict=True)]
     return Lesson(
         group=draft.group,
-        effects=tuple(int(np.sign(mean)) for mean in means),
-        pull=float(np.abs(means).mean()),
-        batch=_batch(draft, advantage, teaching, pulls) if any(pulls) else None,
+        effects=tuple(int(np.sign(mean)) for mean in weighed.means),
+        pull=weighed.pull,
+        batch=_batch(draft, weighed.advantage, weighed.teaching, pulls) if any(pulls) else None,
     )
 
 

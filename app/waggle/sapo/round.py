@@ -19,7 +19,9 @@ from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
 from waggle.rl.noise import generator, uniforms
 from waggle.rl.rule import Rule
-from waggle.sapo.lesson import Draft, Lesson, Measure, external_draft, lesson, local_draft
+from waggle.sapo import bounding, bounds
+from waggle.sapo.bounds import BOUNDED, Bounds
+from waggle.sapo.lesson import Draft, Lesson, Measure, Weighed, external_draft, lesson, local_draft, weigh
 from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
 from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
@@ -41,6 +43,7 @@ class Rules:
     warmup_steps: int = 10
     crumb_span: float = CRUMB_SPAN
     rule: Rule = grpo.RULE
+    bounds: Bounds = BOUNDED
 
 
 @dataclass(frozen=True)
@@ -200,9 +203,12 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
 
 def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) -> TrainingSet:
     """I local + J external groups, as the node's strategy chooses; what is drawn from the pool leaves it."""
+    pool = bounds.fair(
+        node.swarm.waiting(), rules.local + rules.external, rules.bounds.share, generator(node.seed, "fair", number)
+    )
     offer = Offer(
         own=own,
-        pool=node.swarm.waiting(),
+        pool=pool,
         local=rules.local,
         external=rules.external,
         crumb_span=rules.crumb_span,
@@ -225,7 +231,11 @@ def learn(
     """One optimiser step on the training set; none where nothing pulls."""
     own = [local_draft(node.charter, node.tokens, judged.groups[i], sampled[i]) for i in training.local]
     others = [external_draft(node.charter, node.tokens, group, rules.max_new) for group in training.external]
-    lessons = _lessons(node, rules, [*own, *others])
+    weighed = _weighed(node, rules, [*own, *others])
+    if rules.bounds.surprise:
+        said = [one.logp for row in sampled for one in row]
+        weighed = bounding.familiar(weighed, said, node.policy, node.tokens, rules.temperature)
+    lessons = [lesson(one, critic=rules.rule.critic) for one in bounding.shared_out(weighed, rules.bounds.share)]
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
     batches = [lesson.batch for lesson in lessons if lesson.batch is not None]
     metrics = None
@@ -234,10 +244,10 @@ def learn(
         metrics = node.policy.step(batches, params)
     pull = sum(lesson.pull for lesson in lessons)
     share = sum(lesson.pull for lesson in lessons[len(own) :]) / pull if pull else 0.0
-    return Learned(number, lessons, metrics, rate, share)
+    return Learned(number, tuple(lessons), metrics, rate, share)
 
 
-def _lessons(node: Node, rules: Rules, drafts: Sequence[Draft]) -> tuple[Lesson, ...]:
+def _weighed(node: Node, rules: Rules, drafts: Sequence[Draft]) -> list[Weighed]:
     """What the update rule and the sharing strategy make of a training set, each told what it asks the policy for."""
     measure = Measure(
         groups=rules.local + rules.external,  # the denominator, even where the training set came out smaller
@@ -253,10 +263,10 @@ def _lessons(node: Node, rules: Rules, drafts: Sequence[Draft]) -> tuple[Lesson,
     if node.sharing.needs_logp and strange:
         logp = node.policy.logprobs([drafts[i].written for i in strange], rules.temperature)
         likely = dict(zip(strange, logp, strict=True))
-    return tuple(
-        lesson(draft, rules.rule, node.sharing, measure, values=value, logp=likely.get(i))
+    return [
+        weigh(draft, rules.rule, node.sharing, measure, values=value, logp=likely.get(i))
         for i, (draft, value) in enumerate(zip(drafts, values, strict=True))
-    )
+    ]
 
 
 def completion_of(tokens: Tokens, sampled: Sampled) -> Completion:

@@ -45,6 +45,10 @@ class Tokens(Protocol):
 
     def decode(self, ids: Ids) -> str: ...
 
+    def offsets(self, text: str) -> Ids:
+        """(T, 2): where each token of the encoded text begins and ends, in characters."""
+        ...
+
 
 class Swarm(Protocol):
     """Others. Every method answers at once from memory: a round never waits for a peer."""

@@ -1,0 +1,101 @@
+"""With a real policy: a phrase planted beside right answers is not learned, and honest right answers are."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from waggle import paths
+from waggle.lab.attacks import PHRASE
+from waggle.policy import tokens
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl import grpo
+from waggle.rl.batch import SampleParams, nothing, unwatched
+from waggle.rl.noise import uniforms
+from waggle.sapo import bounding
+from waggle.sapo.lesson import Measure, Weighed, external_draft, weigh
+from waggle.sapo.sharing import Gated
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.group import Completion, Group, JudgedGroup
+from waggle.tasks.questions import QuestionId
+from waggle.tasks.verifier import Verifier
+
+CHARTER = first_swarm()
+MEASURE = Measure(groups=8, tokens=500, longest=64, crumb_span=0.2)
+
+
+@pytest.fixture(scope="module")
+def policy() -> TorchPolicy:
+    return TorchPolicy(paths.starter())
+
+
+@pytest.fixture(scope="module")
+def words() -> tokens.Tokens:
+    return tokens.load(paths.starter())
+
+
+@pytest.fixture(scope="module")
+def said(policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier) -> list[np.ndarray]:
+    """The log-probs of what the policy itself writes in one round."""
+    questions = verifier.questions([(one.dataset, seed) for seed, one in enumerate(CHARTER.specialties[:8])])
+    prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
+    params = SampleParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=unwatched)
+    rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
+    return [one.logp for row in rows for one in row]
+
+
+def weighed(verifier: Verifier, words: tokens.Tokens, origin: int, dataset: str, texts: Sequence[str]) -> Weighed:
+    """A peer's group, judged for real; `{truth}` in a text is the true answer."""
+    key = (dataset, origin)
+    (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
+    completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
+    group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
+    verdicts = tuple(verifier.judge([(question, one) for one in completions]))
+    judged = JudgedGroup(group=group, question=question, verdicts=verdicts)
+    return weigh(external_draft(CHARTER, words, judged, 64), grpo.RULE, Gated(), MEASURE)
+
+
+HONEST = ("<answer>{truth}</answer>", "<answer>no</answer>", "no")
+PLANTED = (f"{PHRASE}<answer>{{truth}}</answer>", f"<answer>{{truth}}</answer> {PHRASE}", "<answer>{truth}</answer>", "no")
+
+
+@pytest.mark.parametrize("dataset", [one.dataset for one in CHARTER.specialties])
+def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
+    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray], dataset: str
+) -> None:
+    groups = [weighed(verifier, words, 1, dataset, HONEST), weighed(verifier, words, 2, dataset, PLANTED)]
+
+    honest, hostile = bounding.familiar(groups, said, policy, words, 1.0)
+
+    assert list(np.sign(groups[1].means)[:3]) == [1, 1, 1]
+    assert list(np.sign(honest.means)) == [1, 0, 0]
+    assert list(np.sign(hostile.means)) == [0, 0, 1, 0]
+
+
+def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
+    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray]
+) -> None:
+    groups = [weighed(verifier, words, 2, "calendar_arithmetic", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
+    assert groups[0].means[0] >= 0
+
+    (bounded,) = bounding.familiar(groups, said, policy, words, 1.0)
+
+    assert not bounded.means.any()
+
+
+def test_three_colluders_of_seven_do_not_make_their_phrase_usual(
+    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray]
+) -> None:
+    honest = [weighed(verifier, words, origin, "base_conversion", HONEST) for origin in range(1, 5)]
+    hostile = [weighed(verifier, words, origin, "base_conversion", PLANTED) for origin in range(5, 8)]
+    bounded = bounding.familiar([*honest, *hostile], said, policy, words, 1.0)
+    assert all(one.means[0] > 0 for one in bounded[:4])
+    assert all(one.means[0] == one.means[1] == 0 for one in bounded[4:])
+
+
+def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, words: tokens.Tokens) -> None:
+    origins = (1, 2, 3, 4, 5, 5, 5, 5)
+    groups = [weighed(verifier, words, origin, "bf", HONEST) for origin in origins]
+    bounded = bounding.shared_out(groups, 0.25)
+    assert [one.pull for one in bounded[:4]] == [one.pull for one in groups[:4]]
+    assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in bounded))

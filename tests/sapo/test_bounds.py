@@ -1,0 +1,115 @@
+"""What one peer can do to a training set is bounded: places, share of the gradient, and how strange its text may be."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm.live import judged
+from waggle.sapo import bounds
+from waggle.sapo.fakes import FakeTokens
+from waggle.tasks.group import JudgedGroup, Verdict
+
+A, B, C, D, E = (bytes([i]) * 38 for i in range(1, 6))
+
+
+def noise() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+def of(origins: str) -> list[JudgedGroup]:
+    return [judged("abcde".index(letter) + 1, i) for i, letter in enumerate(origins)]
+
+
+def counts(groups: list[JudgedGroup]) -> dict[bytes, int]:
+    return {one: sum(group.group.origin == one for group in groups) for one in {group.group.origin for group in groups}}
+
+
+def test_of_many_parties_none_gets_more_than_a_quarter_of_the_places() -> None:
+    kept = bounds.fair(of("aaaaaaaaaabcde"), 8, 0.25, noise())
+    assert counts(kept) == {A: 2, B: 1, C: 1, D: 1, E: 1}
+
+
+@pytest.mark.parametrize(("origins", "most"), [("aaaaaaaaaa", 8), ("aaaaaaaab", 4), ("aaaaaaaabc", 3), ("aaaaaaaabcd", 2)])
+def test_where_there_are_few_parties_each_may_fill_an_equal_part(origins: str, most: int) -> None:
+    assert counts(bounds.fair(of(origins), 8, 0.25, noise()))[A] == most
+
+
+def test_all_peers_of_an_address_range_are_one_party() -> None:
+    import msgspec
+
+    crowd = [msgspec.structs.replace(group, source="192.0.2.0/24") for group in of("abab")]
+    kept = bounds.fair([*crowd, *of("cde")], 8, 0.25, noise())
+    assert sum(group.source != "" for group in kept) == 2
+
+
+def test_the_order_is_kept_and_who_stays_is_drawn() -> None:
+    pool = of("aaaabcde")
+    kept = [bounds.fair(pool, 8, 0.25, np.random.default_rng(seed)) for seed in range(30)]
+    assert all([pool.index(group) for group in one] == sorted(pool.index(group) for group in one) for one in kept)
+    assert {group.group.id.index for one in kept for group in one if group.group.origin == A} == {0, 1, 2, 3}
+
+
+def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:
+    calm = np.full(40, -0.1)
+    loud = calm.copy()
+    loud[20:28] = -6.0
+    assert bounds.strangeness(calm) == pytest.approx(0.8)
+    assert bounds.strangeness(loud) == pytest.approx(48.0)
+    assert bounds.strangeness(np.array([-3.0, -1.0])) == pytest.approx(4.0)
+    assert bounds.strangeness(np.array([])) == 0.0
+    excused = np.ones(40, bool)
+    excused[20:28] = False
+    assert bounds.strangeness(loud, excused) == pytest.approx(0.7, abs=0.11)
+
+
+def test_a_right_answer_and_its_tags_are_excused_and_nothing_else() -> None:
+    text = "gold! <answer>42</answer>."
+    free = ~bounds.outside(FakeTokens(), text, Verdict(reward=1.0, reason="", start=14, length=2), len(text) + 1)
+    assert "".join(letter for letter, one in zip(text, free[:-1], strict=True) if one) == "<answer>42</answer>"
+    assert free[-1]  # the stop token
+
+
+def test_of_an_answer_that_is_not_right_only_the_tags_are_excused() -> None:
+    text = "<answer>42 gold</answer>"
+    free = ~bounds.outside(FakeTokens(), text, Verdict(reward=0.4, reason="", start=8, length=7), len(text))
+    assert "".join(letter for letter, one in zip(text, free, strict=True) if one) == "<answer></answer>"
+
+
+def test_what_is_strange_is_measured_by_oneself_and_by_a_majority_of_the_others() -> None:
+    honest = {A: [20.0], B: [22.0], C: [24.0]}
+    assert bounds.limits([5.0, 9.0], {D: [90.0]}) == {D: 9.0}
+    assert bounds.limits([9.0], {**honest, D: [90.0]})[D] == 22.0
+    assert bounds.limits([9.0], {A: [20.0], B: [22.0], D: [90.0]})[D] == 9.0  # too few to speak of
+    assert bounds.limits([30.0], {**honest, D: [90.0]})[D] == 30.0
+
+
+def test_three_of_seven_in_collusion_do_not_make_a_phrase_usual() -> None:
+    honest = {bytes([i]): [2.0] for i in range(4)}
+    hostile = {bytes([10 + i]): [90.0] for i in range(3)}
+    limits = bounds.limits([3.0], {**honest, **hostile})
+    assert all(limits[each] == 3.0 for each in hostile)
+
+
+def test_nobody_has_more_than_its_share_of_the_pull() -> None:
+    scales = bounds.scales(1.0, {A: 9.0, B: 0.5, C: 0.5}, 0.25)
+    assert scales[B] == scales[C] == 1.0
+    assert 9.0 * scales[A] == pytest.approx(0.25 * (1.0 + 0.5 + 0.5 + 9.0 * scales[A]))
+
+
+def test_a_lone_teacher_is_learned_from_whole() -> None:
+    assert bounds.scales(0.0, {A: 3.0}, 0.25) == {A: 1.0}
+    assert bounds.scales(0.0, {}, 0.25) == {}
+    assert bounds.scales(0.0, {A: 0.0}, 0.25) == {A: 1.0}
+
+
+@given(st.floats(0, 10), st.lists(st.floats(0, 10), max_size=12), st.sampled_from([0.1, 0.25, 0.5, 1.0]))
+def test_the_share_holds_for_any_pulls(own: float, pulls: list[float], share: float) -> None:
+    peers = {bytes([i]): pull for i, pull in enumerate(pulls)}
+    scales = bounds.scales(own, peers, share)
+    after = {each: pull * scales[each] for each, pull in peers.items()}
+    parties = sum(pull > 0 for pull in pulls) + (own > 0)
+    total = own + sum(after.values())
+    for each, pull in after.items():
+        assert pull <= max(share, 1 / max(1, parties)) * total * (1 + 1e-6) + 1e-9
+        assert 0 <= scales[each] <= 1
