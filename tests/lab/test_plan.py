@@ -6,7 +6,7 @@ from lab.test_results import run
 from waggle.errors import LabError, SettingsError
 from waggle.lab import plan
 from waggle.lab.plan import Part, Study, configuration
-from waggle.lab.results import Book
+from waggle.lab.results import Book, Run
 from waggle.lab.strategies import strategy
 from waggle.sapo.round import Node, Rules
 
@@ -50,7 +50,7 @@ def study(**changes) -> Study:
     return Study(parts=parts, **changes)
 
 
-def with_area(book: Book, key, height: float) -> None:
+def with_area(book: Book[Run], key, height: float) -> None:
     import msgspec
 
     made = run()
@@ -62,7 +62,7 @@ def with_area(book: Book, key, height: float) -> None:
 
 
 def test_each_configuration_is_reported_at_the_best_rate_of_its_own_sweep(tmp_path):
-    book = Book(tmp_path / "runs.jsonl")
+    book = Book(tmp_path / "runs.jsonl", Run)
     first = list(study().missing(book))
     assert {(key.configuration, key.learning_rate) for key in first} == {(c, r) for c in ("8/0", "default") for r in plan.RATES}
     assert {(key.seed, key.rounds, key.split) for key in first} == {(plan.SWEEP_SEED, plan.SWEEP_ROUNDS, "dev")}
@@ -82,7 +82,7 @@ def test_each_configuration_is_reported_at_the_best_rate_of_its_own_sweep(tmp_pa
 
 
 def test_one_rate_needs_no_sweep(tmp_path):
-    keys = list(study(rates=(3e-4,)).missing(Book(tmp_path / "runs.jsonl")))
+    keys = list(study(rates=(3e-4,)).missing(Book(tmp_path / "runs.jsonl", Run)))
     assert [(key.configuration, key.seed, key.learning_rate, key.split) for key in keys] == [
         ("8/0", 1, 3e-4, "test"),
         ("8/0", 2, 3e-4, "test"),

@@ -22,11 +22,11 @@ def run(seed: int = 1) -> Run:
 
 def test_what_is_kept_is_there_again_and_a_new_book_is_empty(tmp_path):
     path = tmp_path / "deep" / "runs.jsonl"
-    book = Book(path)
+    book = Book(path, Run)
     assert not book.runs
     book.keep(run(1))
     book.keep(run(2))
-    again = Book(path)
+    again = Book(path, Run)
     assert again.runs == (run(1), run(2)) == book.runs
     assert key(1) in again
     assert key(3) not in again
@@ -35,13 +35,13 @@ def test_what_is_kept_is_there_again_and_a_new_book_is_empty(tmp_path):
 
 def test_a_line_cut_off_by_a_kill_is_dropped_and_writing_goes_on_behind_it(tmp_path):
     path = tmp_path / "runs.jsonl"
-    Book(path).keep(run(1))
+    Book(path, Run).keep(run(1))
     with path.open("ab") as file:
         file.write(msgspec.json.encode(run(2))[:-20])
-    book = Book(path)
+    book = Book(path, Run)
     assert book.runs == (run(1),)
     book.keep(run(3))
-    assert Book(path).runs == (run(1), run(3))
+    assert Book(path, Run).runs == (run(1), run(3))
 
 
 @pytest.mark.parametrize("line", [b"hello", b"{}", b'{"key": 1}', b"\xff\xfe"])
@@ -49,5 +49,5 @@ def test_a_file_of_something_else_is_named_and_left_alone(tmp_path, line):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(line + b"\n")
     with pytest.raises(LabError, match=r"Line 1 of .* is not a finished run"):
-        Book(path)
+        Book(path, Run)
     assert path.read_bytes() == line + b"\n"

@@ -13,7 +13,7 @@ import pytest
 from lab.test_results import run
 from waggle.errors import LabError
 from waggle.lab import plan
-from waggle.lab.results import Book
+from waggle.lab.results import Book, Run
 from waggle.lab.swarm import open_book, study_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ def done(tmp_path_factory) -> Path:
         time.sleep(0.05)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    assert len(Book(runs).runs) == 1
+    assert len(Book(runs, Run).runs) == 1
     second = started(folder, *SMALL, "--resume")
     _, said = second.communicate(timeout=240)
     assert second.returncode == 0, said
@@ -57,7 +57,7 @@ def done(tmp_path_factory) -> Path:
 
 @pytest.mark.timeout(300)
 def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
-    book = Book(done / "runs.jsonl")
+    book = Book(done / "runs.jsonl", Run)
     assert sorted(run.key.configuration for run in book.runs) == ["8/0", "default"]
     assert all(len(run.reward) == 6 for run in book.runs)
     page = (done / "report.html").read_text(encoding="utf-8")

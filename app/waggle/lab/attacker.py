@@ -88,6 +88,15 @@ class Attacker:
                 taken += await self.dht.announce(key, one.peer_id, announcements.signed(announced, one), expires / 1000)
         return taken
 
+    async def steal(self) -> None:
+        """Pass another's announcement off as our own, to whoever greets us and in the directory."""
+        key = directory.key_of(self._digest, 0, 0)
+        with suppress(PeerAway):  # nothing to steal yet
+            for origin, announced in (await self.dht.read(key)).items():
+                if origin != self.identity.peer_id:
+                    self._announced = announced
+                    await self.dht.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
+
     async def flood(self, peers: Sequence[bytes], calls: int) -> int:
         """Ask each peer for something it does not have, as fast as it goes; how many calls were answered."""
         answered = 0

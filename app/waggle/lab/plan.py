@@ -11,7 +11,7 @@ import msgspec
 
 from waggle.errors import LabError
 from waggle.lab.comparison import arms, best_rate
-from waggle.lab.results import Book, Key
+from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
 from waggle.rl.advantage import CRUMB_SPAN
@@ -119,7 +119,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """What every name stands for today: a study whose names meant something else is another study."""
         return {name: configuration(name) for part in self.parts for name in part.seeds}
 
-    def missing(self, book: Book) -> Iterator[Key]:
+    def missing(self, book: Book[Run]) -> Iterator[Key]:
         """The runs that can be played now and have not been: first each configuration's sweep, then what it is reported on."""
         for part in self.parts:
             for name, seeds in part.seeds.items():

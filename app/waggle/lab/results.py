@@ -1,11 +1,14 @@
 """What one simulated swarm measured, and the book that keeps it: a JSON line for each finished run."""
 
 import os
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Hashable, Iterable
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+import waggle
 from waggle.errors import LabError
 
 BIN = 10  # rounds that one point of a thinned curve is the mean of
@@ -54,24 +57,34 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ahas: tuple[Aha, ...] = ()
 
 
-class Book:
+class Keyed(Protocol):
+    """Whatever says by its `key` what it is the result of."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+
+Finished = TypeVar("Finished", bound=Keyed)
+
+
+class Book(Generic[Finished]):
     """The finished runs of a study, in a file that only grows. Raises LabError when it is not such a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: type[Finished]) -> None:
         self._path = path
-        self._runs = {run.key: run for run in _read(path)}
+        self._runs = {run.key: run for run in _read(path, kind)}
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: Hashable) -> bool:
         return key in self._runs
 
-    def __getitem__(self, key: Key) -> Run:
+    def __getitem__(self, key: Hashable) -> Finished:
         return self._runs[key]
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[Finished, ...]:
         return tuple(self._runs.values())
 
-    def keep(self, run: Run) -> None:
+    def keep(self, run: Finished) -> None:
         """Write a finished run down; it survives whatever comes after."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
@@ -81,7 +94,7 @@ class Book:
         self._runs[run.key] = run
 
 
-def _read(path: Path) -> Iterable[Run]:
+def _read(path: Path, kind: type[Finished]) -> Iterable[Finished]:
     if not path.exists():
         return
     *whole, torn = path.read_bytes().split(b"\n")
@@ -90,6 +103,17 @@ def _read(path: Path) -> Iterable[Run]:
             file.truncate(path.stat().st_size - len(torn))
     for number, line in enumerate(whole, 1):
         try:
-            yield msgspec.json.decode(line, type=Run)
+            yield msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError as error:
             raise LabError(f"Line {number} of {path} is not a finished run: {error}.", "Choose another --out.") from error
+
+
+def commit() -> str:
+    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
+    here = Path(waggle.__file__).parents[2]
+    try:
+        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
+        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "app", "resources"], cwd=here, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return waggle.__version__
+    return f"{head} with changes" if changed.strip() else head

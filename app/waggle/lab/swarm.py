@@ -160,7 +160,7 @@ def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:
         raise LabError(f"--{preset} and --{changed[0]} do not go together.", f"--{preset} decides what is played.")
 
 
-def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
+def open_book(folder: Path, study: Study, *, resume: bool) -> Book[Run]:
     """The finished runs of that folder; raises LabError where it holds another study, or one that nobody asked to go on with."""
     described, runs = folder / "study.json", folder / "runs.jsonl"
     if described.exists() and runs.exists():
@@ -174,7 +174,7 @@ def open_book(folder: Path, study: Study, *, resume: bool) -> Book:
             described.write_bytes(_described(study))
         except OSError as error:
             raise LabError(f"{folder} cannot be written: {error.strerror}.", "Choose another --out.") from error
-    return Book(runs)
+    return Book(runs, Run)
 
 
 def _described(study: Study) -> bytes:
@@ -182,7 +182,7 @@ def _described(study: Study) -> bytes:
     return msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
 
 
-def play_all(study: Study, book: Book, cache: Path, *, jobs: int) -> None:
+def play_all(study: Study, book: Book[Run], cache: Path, *, jobs: int) -> None:
     """Play every missing run, `jobs` at a time; each is kept as soon as it is finished."""
     ready = prepare(study, cache)
     context = multiprocessing.get_context("spawn")
@@ -201,7 +201,7 @@ def play_all(study: Study, book: Book, cache: Path, *, jobs: int) -> None:
                 child.terminate()
 
 
-def _play(study: Study, book: Book, executor: ProcessPoolExecutor, ready: Any, jobs: int) -> None:
+def _play(study: Study, book: Book[Run], executor: ProcessPoolExecutor, ready: Any, jobs: int) -> None:
     playing: dict[Future[Run], Key] = {}
     while True:
         for key in study.missing(book):
@@ -232,7 +232,7 @@ def _counting(bar: Any, ticks: Any) -> Iterator[None]:
         thread.join(timeout=5)
 
 
-def write(book: Book, folder: Path, command: str) -> None:
+def write(book: Book[Run], folder: Path, command: str) -> None:
     """report.html, and beside it the tables and the figures that documents may quote."""
     report.write(book.runs, folder / "report.html", command=command)
     report.write_tables(book.runs, folder)

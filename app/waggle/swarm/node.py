@@ -90,6 +90,15 @@ class SwarmNode:
         await self._connection.close()
         self._keep_standings()
 
+    @property
+    def pid(self) -> int:
+        """The process id of p2pd; raises PeerAway while it is being started again."""
+        return self._connection.dht.pid
+
+    async def addresses(self) -> list[str]:
+        """Where others reach this node, the most useful first; raises PeerAway while the network starts again."""
+        return await self._connection.dht.addresses()
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """A person mutes or blocks a peer, or takes that back (""). It holds at once, and after a restart. From any thread."""
         self._trust.choose(peer_id, choice)

@@ -80,7 +80,10 @@ class Bench:
         start, stop = found[-1].span(1)
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)
-        reward = min(1.0, max(0.0, float(dataset.score_answer(answer, entry)))) if answer else 0.0
+        try:
+            reward = min(1.0, max(0.0, float(dataset.score_answer(answer, entry)))) if answer else 0.0
+        except Exception:  # noqa: BLE001 - a scorer may raise anything at all over a text; then the text is no answer
+            return Verdict(reward=0.0, reason="no answer", start=start, length=stop - start)
         return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start)
 
 

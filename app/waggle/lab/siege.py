@@ -1,0 +1,300 @@
+"""A siege: honest nodes that train over real hivemind on loopback while hostile ones attack them, and what came of it."""
+
+import asyncio
+import contextlib
+import hashlib
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from waggle import paths
+from waggle.lab.attacks import PHRASE
+from waggle.lab.besiegers import NONE, Orders, besiege
+from waggle.lab.trial import noise_seed
+from waggle.policy import tokens
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.sapo import held_out
+from waggle.sapo import round as sapo
+from waggle.sapo.bounds import UNBOUNDED
+from waggle.swarm import identity as identities
+from waggle.swarm import seed as seeds
+from waggle.swarm.identity import FILE_PREFIX, Identity
+from waggle.swarm.news import GroupsArrived, NetworkRestarted, News, RecordDropped
+from waggle.swarm.node import SwarmNode
+from waggle.swarm.options import SwarmOptions
+from waggle.tasks.charter import Charter
+from waggle.tasks.group import RIGHT
+from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.verifier import Verifier
+
+TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes takes about a second
+LAST = 20  # rounds in which the model's own words are searched for the planted phrase
+TRIGGER = PHRASE.split()[1]
+MET_S = 30.0  # until the honest nodes have met
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What makes a siege itself. `bounded` says whether the bounds on peers were in force."""
+
+    attack: str
+    honest: int
+    hostile: int
+    rounds: int
+    seed: int
+    bounded: bool = True
+    split: str = "dev"
+
+
+class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of the honest nodes with their network and verifier processes, together."""
+
+    cpu_seconds: float  # a round
+    memory_mb: float  # at its peak
+    seconds: float  # the whole siege
+
+
+class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a siege ended. Counts are over all honest nodes and rounds."""
+
+    key: Key
+    commit: str
+    code_executions: int  # files that code in an answer would have made
+    crashes: int  # of nodes, of their network processes, of rounds
+    verifier_restarts: int
+    wrong_answers_accepted: int  # completions judged right that do not hold the truth
+    honest_groups_lost: int  # refused although an honest node sent them
+    honest_received: int
+    hostile_received: int
+    hostile_trained_on: int
+    refused: dict[str, int]  # reason -> hostile records or groups
+    held_out: tuple[float, ...]  # of each honest node at the end; empty where it was not measured
+    trigger_rate: float  # share of the last rounds' own completions that hold the planted phrase
+    costs: Costs
+
+
+class Besieged:
+    """The honest side: N nodes in one process, one after another, as in a laboratory's trial, but over the real network."""
+
+    def __init__(self, key: Key, charter: Charter, questions: Sequence[Question], folder: Path) -> None:
+        self.key, self.charter, self.questions = key, charter, questions
+        self.restarts: list[str] = []
+        self.verifier = Verifier(charter, restarted=self.restarts.append)
+        self.news: list[News] = []
+        self.rules = sapo.Rules() if key.bounded else sapo.Rules(bounds=UNBOUNDED)
+        self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
+        self.swarms: list[SwarmNode] = []
+        self.nodes: list[sapo.Node] = []
+        self.words: Counter[bool] = Counter()
+        self.trained_on = 0
+
+    @property
+    def origins(self) -> set[bytes]:
+        return {one.peer_id for one in self.identities}
+
+    async def start(self, seed_address: str) -> list[str]:
+        """Join; the nodes' addresses."""
+        for i, identity in enumerate(self.identities):
+            options = SwarmOptions(host="127.0.0.1", seeds=(seed_address,), tempo=TEMPO_S, rejoin=1.0)
+            swarm = SwarmNode(options, self.charter, identity, self.verifier, self.news.append)
+            await swarm.start()
+            self.swarms.append(swarm)
+            self.nodes.append(self._node(i, identity, swarm))
+        return [address for swarm in self.swarms for address in (await swarm.addresses())[:1]]
+
+    def _node(self, i: int, identity: Identity, swarm: SwarmNode) -> sapo.Node:
+        return sapo.Node(
+            policy=TorchPolicy(paths.starter()),
+            tokens=tokens.load(paths.starter()),
+            swarm=swarm,
+            verifier=self.verifier,
+            charter=self.charter,
+            origin=identity.peer_id,
+            seed=noise_seed(self.key.seed, i),
+            model="Starter",
+        )
+
+    def play(self, number: int) -> None:
+        """Round `number` on every node."""
+        for node in self.nodes:
+            for stage in sapo.play(number, epoch_at(time.time()), node, self.rules):
+                if isinstance(stage, sapo.Judged) and number >= self.key.rounds - LAST:
+                    self.words.update(TRIGGER in one.text for group in stage.groups for one in group.group.completions)
+                if isinstance(stage, sapo.Learned):
+                    self.trained_on += sum(
+                        lesson.group.group.origin not in self.origins and any(lesson.effects) for lesson in stage.lessons
+                    )
+
+    def scores(self) -> tuple[float, ...]:
+        """Held-out pass@1 of each node."""
+        if not self.questions:
+            return ()
+        found = [held_out.measure(self.key.rounds, node, self.rules, self.questions) for node in self.nodes]
+        return tuple(score.right / score.total for score in found)
+
+    def report(self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs) -> Siege:
+        """What came of it, before the nodes are closed."""
+        honest = self.origins
+        arrived = [one for one in self.news if isinstance(one, GroupsArrived)]
+        dropped = [one for one in self.news if isinstance(one, RecordDropped)]
+        return Siege(
+            key=self.key,
+            commit=commit,
+            code_executions=int(canary.exists()),
+            crashes=crashes + sum(isinstance(one, NetworkRestarted) for one in self.news),
+            verifier_restarts=len(self.restarts),
+            wrong_answers_accepted=sum(_accepted_wrongly(one, self.verifier) for one in arrived if one.origin not in honest),
+            honest_groups_lost=sum(one.origin in honest for one in dropped),
+            honest_received=sum(len(one.groups) for one in arrived if one.origin in honest),
+            hostile_received=sum(len(one.groups) for one in arrived if one.origin not in honest),
+            hostile_trained_on=self.trained_on,
+            refused=dict(Counter(one.reason for one in dropped if one.origin not in honest)),
+            held_out=scores,
+            trigger_rate=self.words[True] / max(1, self.words.total()),
+            costs=costs,
+        )
+
+    async def close(self) -> None:
+        await asyncio.gather(*(swarm.close() for swarm in self.swarms))
+        self.verifier.close()
+
+
+async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit: str, told: Callable[[int], None]) -> Siege:
+    """Play one siege; `told` hears how many rounds are done. Raises what only a fault of ours raises."""
+    started, thread = time.monotonic(), ThreadPoolExecutor(1)
+    loop = asyncio.get_running_loop()
+    with tempfile.TemporaryDirectory() as folder:
+        canary = Path(folder) / "canary"
+        besieged = Besieged(key, charter, questions, Path(folder))
+        watching: list[asyncio.Future[None]] = []
+        try:
+            async with _seed(charter, Path(folder)) as address:
+                addresses = await besieged.start(address)
+                orders = Orders(
+                    attack=key.attack, count=key.hostile, charter=charter, seed_address=address, victims=tuple(addresses),
+                    canary=str(canary),
+                )  # fmt: skip
+                watching += [asyncio.ensure_future(swarm.run()) for swarm in besieged.swarms]
+                async with _besiegers(orders) as call:
+                    before, peak = _cpu_seconds(besieged), 0.0
+                    for number in range(key.rounds):
+                        call(number)
+                        await loop.run_in_executor(thread, besieged.play, number)
+                        peak = max(peak, _memory_mb(besieged))
+                        told(number + 1)
+                    spent = _cpu_seconds(besieged) - before
+                scores = await loop.run_in_executor(thread, besieged.scores)
+                crashes = sum(one.done() and not one.cancelled() and one.exception() is not None for one in watching)
+            costs = Costs(cpu_seconds=spent / key.rounds, memory_mb=peak, seconds=time.monotonic() - started)
+            return besieged.report(commit, scores, crashes, canary, costs)
+        finally:
+            for one in watching:
+                one.cancel()
+            await besieged.close()
+            thread.shutdown()
+
+
+def _accepted_wrongly(arrived: GroupsArrived, verifier: Verifier) -> int:
+    """How many completions were judged right although the truth does not stand in them."""
+    right = [
+        (judged.question, completion.text)
+        for judged in arrived.groups
+        for completion, reward in zip(judged.group.completions, judged.rewards, strict=True)
+        if reward >= RIGHT
+    ]
+    truths = verifier.answers([(question.dataset, question.seed) for question, _ in right]) if right else []
+    return sum(truth not in text for truth, (_, text) in zip(truths, right, strict=True))
+
+
+@contextlib.asynccontextmanager
+async def _seed(charter: Charter, folder: Path) -> AsyncIterator[str]:
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    def say(line: str) -> None:
+        if line.startswith("/") and not address.done():
+            address.set_result(line)
+
+    identity = identities.load_or_create(folder / "seed.key")
+    running = asyncio.ensure_future(seeds.run(SwarmOptions(host="127.0.0.1"), identity, charter, say, stop))
+    try:
+        yield await asyncio.wait_for(address, MET_S)
+    finally:
+        stop.set()
+        await running
+
+
+@contextlib.asynccontextmanager
+async def _besiegers(orders: Orders) -> AsyncIterator[Callable[[int], None]]:
+    """The hostile process; gives the call that tells it to do its worst in a round. One that is still busy is not told."""
+    if orders.attack == NONE:
+        yield lambda number: None
+        return
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=besiege, args=(theirs, orders), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        await asyncio.to_thread(ours.recv)  # ready
+        yield _caller(ours)
+        ours.send(None)
+        await asyncio.to_thread(process.join, MET_S)
+    finally:
+        process.kill()
+        process.join()
+
+
+def _caller(pipe: Pipe) -> Callable[[int], None]:
+    idle = True
+
+    def call(number: int) -> None:
+        nonlocal idle
+        while pipe.poll():
+            pipe.recv()
+            idle = True
+        if idle:
+            pipe.send(number)
+            idle = False
+
+    return call
+
+
+def _identity(path: Path, seed: int, i: int) -> Identity:
+    """The same node under the same seed has the same key, so that it draws the same questions."""
+    key = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"waggle/siege/1|%d|%d" % (seed, i)).digest())
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    path.write_bytes(FILE_PREFIX + key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()) + public)
+    path.chmod(0o400)
+    return identities.load_or_create(path)
+
+
+def _processes(besieged: Besieged) -> list[Any]:
+    return [psutil.Process(pid) for pid in (besieged.verifier.pid, *(swarm.pid for swarm in besieged.swarms)) if pid]
+
+
+def _cpu_seconds(besieged: Besieged) -> float:
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    total = own.ru_utime + own.ru_stime
+    for process in _processes(besieged):
+        with contextlib.suppress(psutil.Error):  # it has just been replaced
+            total += sum(process.cpu_times()[:2])
+    return total
+
+
+def _memory_mb(besieged: Besieged) -> float:
+    total = psutil.Process().memory_info().rss
+    for process in _processes(besieged):
+        with contextlib.suppress(psutil.Error):  # it has just been replaced
+            total += process.memory_info().rss
+    return float(total) / 2**20

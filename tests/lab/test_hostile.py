@@ -1,0 +1,95 @@
+"""A small siege over real hivemind, and what is made of many."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from waggle.cli import main
+from waggle.lab.besiegers import ALL, NAMES, NONE
+from waggle.lab.hostile import figures, learning_ratio, table
+from waggle.lab.siege import Costs, Key, Siege, lay
+from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.questions import Question
+from waggle.tasks.verifier import Verifier
+
+COSTS = Costs(cpu_seconds=1.0, memory_mb=100.0, seconds=9.0)
+
+
+@pytest.fixture(scope="module")
+def charter() -> Charter:
+    return first_swarm()
+
+
+def siege(attack: str, hostile: int, seed: int, held_out: float | None, **changes: object) -> Siege:
+    key = Key(attack=attack, honest=6, hostile=hostile, rounds=2, seed=seed)
+    made = Siege(
+        key=key, commit="c", code_executions=0, crashes=0, verifier_restarts=0, wrong_answers_accepted=0, honest_groups_lost=0,
+        honest_received=5, hostile_received=1, hostile_trained_on=0, refused={}, held_out=() if held_out is None else (held_out,) * 6, trigger_rate=0.0,
+        costs=COSTS,
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+async def test_two_nodes_hold_out_against_one_that_tries_everything(charter: Charter, verifier: Verifier) -> None:
+    questions: list[Question] = verifier.held_out("bf", "dev", 4)
+    told: list[int] = []
+    key = Key(attack=ALL, honest=2, hostile=1, rounds=6, seed=1)
+    came = await lay(key, charter, questions, "commit", told.append)
+    assert told == [1, 2, 3, 4, 5, 6]
+    assert (came.code_executions, came.crashes, came.wrong_answers_accepted, came.honest_groups_lost) == (0, 0, 0, 0)
+    assert came.honest_received > 0
+    assert came.hostile_received + sum(came.refused.values()) > 0
+    assert len(came.held_out) == 2
+    assert came.trigger_rate == 0.0
+    assert came.costs.cpu_seconds > 0
+    assert came.costs.memory_mb > 100
+
+
+def test_the_ratio_is_taken_seed_by_seed_against_the_same_nodes_without_attackers() -> None:
+    sieges = [
+        siege(NONE, 0, 1, 0.2), siege(ALL, 2, 1, 0.1), siege(NONE, 0, 2, 0.4), siege(ALL, 2, 2, 0.4), siege(ALL, 2, 3, 0.9)
+    ]  # fmt: skip
+    ratio = learning_ratio(sieges, 2)
+    assert ratio is not None
+    assert ratio.points == (0.5, 1.0)
+    assert learning_ratio(sieges, 4) is None
+
+
+def test_figures_add_up_what_got_through() -> None:
+    sieges = [
+        siege("zip bomb", 2, 0, None, crashes=1),
+        siege(NONE, 0, 1, 0.2, trigger_rate=0.25),
+        siege(ALL, 2, 1, 0.1, code_executions=1, trigger_rate=0.5),
+    ]
+    found = figures(sieges)
+    assert (found["crashes"], found["code_executions"], found["honest_groups_lost"]) == (1, 1, 0)
+    assert (found["heldout_ratio_2_of_8"], found["trigger_rate_2_of_8"], found["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
+    assert "| zip bomb | 2 | 0 | 0 | 1 |" in table(sieges)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--attacks", "tickling"], "There is no attack tickling."),
+        (["--hostile", "8"], "--hostile takes numbers from 1 to 7."),
+        (["--seeds", "one"], "--seeds one is not a list of numbers."),
+    ],
+)
+def test_bad_options_are_refused_in_words(
+    options: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lab", "hostile", "--out", str(tmp_path), *options]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_sieges_that_are_finished_are_not_laid_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = siege(NAMES[0], 2, 0, None)
+    done = msgspec.structs.replace(done, key=msgspec.structs.replace(done.key, rounds=30, split="test"))
+    (tmp_path / "sieges.jsonl").write_bytes(msgspec.json.encode(done) + b"\n")
+    options = ["--attacks", NAMES[0], "--hostile", "2", "--seeds", "", "--out", str(tmp_path)]
+    assert main(["lab", "hostile", *options]) == 1
+    assert "Add --resume" in capsys.readouterr().err
+    assert main(["lab", "hostile", *options, "--resume"]) == 0
+    assert json.loads((tmp_path / "figures.json").read_text())["honest_groups_received"] == 5
