@@ -11,9 +11,10 @@ from waggle.lab.results import Run
 from waggle.lab.statistics import Estimate
 
 ALONE = "8/0"  # the configuration that the others are measured against
+FILTERED = "8/0-filtered"  # alone, with every privilege but sharing
 DEFAULT = "default"  # what Waggle ships
 SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
-CONFIGURATIONS = (ALONE, "8/0-filtered", "6/2", "4/4", "2/6", DEFAULT)
+CONFIGURATIONS = (ALONE, FILTERED, "6/2", "4/4", "2/6", DEFAULT)
 
 
 class Arm(NamedTuple):
