@@ -122,6 +122,22 @@ def test_dev_runs_stay_out_of_the_test_tables() -> None:
     assert report.figures(runs) == report.figures(tested)
 
 
+def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_that_chose_them() -> None:
+    sweep = [
+        scored(name, score, rate=rate, split="dev", seed=77)
+        for name in ("8/0", "4/4")
+        for rate, score in ((1e-4, 0.771), (3e-4, 0.883))
+    ]
+    reported = [scored(name, 0.2, rate=3e-4, split="dev", seed=seed) for name in ("8/0", "4/4") for seed in (1, 2)]
+    shown = section(sweep + reported, "Sparse")
+    assert "20.0%" in shown
+    assert "88.3%" not in shown, "a run that chose a rate is no result at that rate"
+    assert "44.1%" in section(sweep + reported, "How the learning rates were chosen")
+    for unfinished in (sweep, sweep[:3]):
+        headings = [part.findtext("h2") for part in compose(unfinished, command="", notes=()).iter("section")]
+        assert "Sparse" not in headings, "a sweep alone compares rates, not configurations"
+
+
 def test_one_seed_is_flagged() -> None:
     text = section([scored("8/0", 0.1), scored("default", 0.2)], "Sparse")
     assert text.count("one seed: no interval") == 2

@@ -1,8 +1,11 @@
 """The page of a study: the question, what was run, one part per setting, the choice of learning rates, and how to read it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
+
+import msgspec
 
 from waggle.lab import statistics
 from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
@@ -27,7 +30,7 @@ CROWD = 8  # more lines than this need a chart of full width
 
 
 class Study(NamedTuple):
-    """What the page is about: `shown` was scored on test questions, unless all of it was scored on dev questions."""
+    """What the page is about: `shown` was scored on test questions, unless the study has none; `sweeps` chose learning rates."""
 
     runs: Sequence[Run]
     command: str
@@ -39,8 +42,10 @@ class Study(NamedTuple):
 
 def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Element:
     """The whole document."""
-    tests, devs = comparisons(runs, split="test"), comparisons(runs, split="dev")
-    shown, sweeps = (tests, devs) if tests or _is_sweep(devs) else (devs, ())
+    shown, sweeps = comparisons(runs, split="test"), comparisons(runs, split="dev")
+    if not shown:
+        choosing, others = _parted([run for run in runs if run.key.split == "dev"])
+        shown, sweeps = comparisons(others, split="dev"), comparisons(choosing, split="dev")
     looks = line_names(dict.fromkeys(arm.name for comparison in shown for arm in comparison.arms))
     study = Study(runs, command, notes, shown, sweeps, looks)
     parts = [_setting(comparison, study, number) for number, comparison in enumerate(shown)]
@@ -56,10 +61,14 @@ def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Eleme
     return element("html", head, body, lang="en")
 
 
-def _is_sweep(devs: Sequence[Comparison]) -> bool:
-    """Whether some configuration was tried at several rates: then these runs choose, and what they choose is not here yet."""
-    return any(len({arm.learning_rate for arm in one.arms if arm.configuration == first.configuration}) > 1
-               for one in devs for first in one.arms)  # fmt: skip
+def _parted(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    """Runs that choose a learning rate, and all others: a sweep plays the same seed at several rates."""
+    rates = Counter(msgspec.structs.replace(run.key, learning_rate=0.0) for run in runs)
+    swept = {(key.setting, key.rounds, key.seed) for key, count in rates.items() if count > 1}
+    parts: tuple[list[Run], list[Run]] = ([], [])
+    for run in runs:
+        parts[(run.key.setting, run.key.rounds, run.key.seed) not in swept].append(run)
+    return parts
 
 
 def _opening(study: Study) -> Element:
@@ -88,7 +97,7 @@ def _facts(study: Study) -> Element:
     facts = (
         ("Command", element("code", study.command)),
         ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(commit[:12] for commit in commits))),
-        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on others"),
+        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on dev questions"),
         ("Seeds", ", ".join(map(str, seeds)) or "none"),
         ("Computing", f"{hours:,.1f} CPU hours"),
     )

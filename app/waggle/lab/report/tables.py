@@ -170,18 +170,18 @@ def _success_row(arm: Arm) -> Element:
     )
 
 
-def sweep_table(comparison: Comparison, tested: Sequence[Arm]) -> Element:
+def sweep_table(comparison: Comparison, reported: Sequence[Arm]) -> Element:
     """Which learning rate was best, measured on the dev split: rows are configurations, columns rates."""
     by_configuration: dict[str, list[Arm]] = {}
     for arm in comparison.arms:
         by_configuration.setdefault(arm.configuration, []).append(arm)
     rates = sorted({arm.learning_rate for arm in comparison.arms})
-    heads = ["Configuration", *map(rate_text, rates), "Best", "Tested at"]
-    rows = [_sweep_row(name, arms, rates, tested) for name, arms in by_configuration.items()]
+    heads = ["Configuration", *map(rate_text, rates), "Best", "Reported at"]
+    rows = [_sweep_row(name, arms, rates, reported) for name, arms in by_configuration.items()]
     return table(f"Mean held-out score to round {statistics.UNTIL} on dev questions, by rate", [_head(heads)], rows)
 
 
-def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], tested: Sequence[Arm]) -> Element:
+def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], reported: Sequence[Arm]) -> Element:
     best = best_rate(arms)
     by_rate = {arm.learning_rate: arm for arm in arms}
     tried = sorted(by_rate)
@@ -191,7 +191,7 @@ def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], 
         cell = estimate_cell(by_rate[rate].estimate(statistics.heldout_auc), share) if rate in by_rate else _empty()
         cell.set("class", "best" if rate == best else "tried")
         cells.append(cell)
-    used = sorted({arm.learning_rate for arm in tested if arm.configuration == configuration})
+    used = sorted({arm.learning_rate for arm in reported if arm.configuration == configuration})
     return element(
         "tr",
         element("th", configuration, scope="row"),
