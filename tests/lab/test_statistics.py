@@ -27,7 +27,7 @@ def made(
 ) -> Run:
     """Two nodes, two specialties; what the node scores rise to, the specialties share."""
     rounds = len(reward)
-    bins = rounds // BIN
+    bins = -(-rounds // BIN)
     at = measured_at or (0, rounds)
     return Run(
         key=Key(setting=setting, configuration=configuration, seed=seed, learning_rate=rate, rounds=rounds, split=split),
@@ -86,6 +86,7 @@ def test_cost_is_counted_in_completions() -> None:
     assert statistics.completions_at(run) == (0, 1000, 2000)
     assert statistics.reward_per_thousand(run) == pytest.approx(1.0)
     assert statistics.heldout_auc_within(run, 1500) == pytest.approx((100 + 125) / 1500)
+    assert [statistics.heldout_at(run, budget) for budget in (0, 1500, 2000, 9999)] == pytest.approx([0.0, 0.3, 0.4, 0.4])
 
 
 def test_rounds_until_a_smoothed_reward() -> None:

@@ -8,12 +8,13 @@ from xml.etree.ElementTree import Element
 import msgspec
 
 from waggle.lab import statistics
-from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
+from waggle.lab.comparison import ALONE, DEFAULT, EVEN, Advantage, Arm, Comparison, against, comparisons, spoken
 from waggle.lab.report.cells import advantage_shown, interval_text, verdict
-from waggle.lab.report.chart import Chart, Line, draw, line_over_seeds
+from waggle.lab.report.curves import CHARTS, inner_charts, learning_charts
 from waggle.lab.report.look import line_names, style_sheet
 from waggle.lab.report.markup import element
 from waggle.lab.report.tables import (
+    Metric,
     headline_metrics,
     model_table,
     pace_table,
@@ -24,9 +25,6 @@ from waggle.lab.report.tables import (
 )
 from waggle.lab.report.words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
 from waggle.lab.results import Run
-
-FULL, HALF = 1096, 532  # widths of a chart, pixels
-CROWD = 8  # more lines than this need a chart of full width
 
 
 class Study(NamedTuple):
@@ -106,7 +104,7 @@ def _facts(study: Study) -> Element:
 
 def _configurations(study: Study) -> Element | None:
     found = dict.fromkeys(arm.configuration for comparison in study.shown for arm in comparison.arms)
-    explained = [(name, words) for name in found if (words := configuration_words(name))]
+    explained = [(spoken(name), words) for name in found if (words := configuration_words(name))]
     if not explained:
         return None
     items = (element("div", element("dt", name), element("dd", words)) for name, words in explained)
@@ -123,8 +121,9 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
         element("p", words, class_="lede"),
         _tiles(comparison),
         result_table(comparison),
-        *_charts(comparison, study.looks, 3 * number),
+        *learning_charts(comparison, study.looks, CHARTS * number),
         pace_table(comparison),
+        *inner_charts(comparison, study.looks, CHARTS * number + 3),
         specialty_table(comparison),
         model_table(comparison),
         successes,
@@ -133,79 +132,27 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
 
 
 def _tiles(comparison: Comparison) -> Element | None:
-    """The three figures a reader comes for: the default against training alone."""
-    arm = comparison.arm(DEFAULT)
-    found = [(metric, arm and against_alone(arm, comparison, metric.measure)) for metric in headline_metrics(comparison)]
-    tiles = []
-    for metric, advantage in found:
-        if advantage is None:
-            return None
-        estimate, shown = advantage_shown(advantage, metric.difference_shown)
-        interval = "" if estimate.is_one_seed else f" {interval_text(estimate, shown)}"
-        name = element("p", metric.head, class_="tile-name")
-        figure = element("p", shown(estimate.mean), class_="tile-figure")
-        tiles.append(
-            element(
-                "div", name, figure, element("p", "default against 8/0 ", verdict(advantage), interval, class_="tile-interval")
-            )
-        )
-    return element("div", *tiles, class_="tiles")
+    """The three figures a reader comes for: the default against training alone, and against what the paper found best."""
+    default = comparison.arm(DEFAULT)
+    arms = [arm for name in (ALONE, EVEN) if (arm := comparison.arm(name))]
+    others = [arm for arm in arms if default and against(default, arm, statistics.reward_cumulative)]
+    if default is None or not others:
+        return None
+    return element("div", *(_tile(metric, default, others) for metric in headline_metrics(comparison)), class_="tiles")
 
 
-def _charts(comparison: Comparison, looks: Mapping[str, str], number: int) -> list[Element]:
-    arms = comparison.arms
-    is_crowded = len(arms) > CROWD
-    tall = max(300, 17 * len(arms) + 80)
-    several = "; bands span the seeds" if any(len(arm.runs) > 1 for arm in arms) else ""
-    end = max(map(statistics.completions, (comparison.alone or comparison).runs))
-    reward = Chart(
-        number=number,
-        title="Training reward by round",
-        subtitle=f"Mean of the {statistics.WINDOW} rounds before, over all completions generated{several}",
-        lines=tuple(_reward_line(arm, looks[arm.name]) for arm in arms),
-        across="rounds",
-        shown=lambda value: f"{value:.2f}",
-        width=FULL,
-        height=tall + 20,
-    )
-    held_out = reward._replace(
-        number=number + 1,
-        title="Held-out score by round",
-        subtitle=f"Right answers to reserved questions{several}",
-        lines=tuple(_held_out_line(arm, looks[arm.name]) for arm in arms),
-        shown=lambda value: f"{100 * value:.0f}%",
-        width=FULL if is_crowded else HALF,
-        height=tall,
-    )
-    cut = f", up to the {end:,} completions of training alone" if comparison.alone else ""
-    by_cost = held_out._replace(
-        number=number + 2,
-        title="Held-out score by completions generated",
-        subtitle=f"The same by what it cost{cut}",
-        lines=tuple(_cost_line(arm, looks[arm.name], end) for arm in arms),
-        across="completions generated by all nodes",
-        mark=(comparison.budget, "every run got here"),
-    )
-    both = draw(held_out), draw(by_cost)
-    return [draw(reward), *(both if is_crowded else [element("div", *both, class_="pair")])]
+def _tile(metric: Metric, default: Arm, others: Sequence[Arm]) -> Element:
+    lines = [_tile_line(metric, other.name, against(default, other, metric.measure)) for other in others]
+    return element("div", element("p", f"{metric.head}, default", class_="tile-name"), *lines)
 
 
-def _reward_line(arm: Arm, look: str) -> Line:
-    curves = []
-    for run in arm.runs:
-        smooth = statistics.moving_mean(run.reward)
-        first = len(run.reward) - len(smooth) + 1
-        curves.append((range(first, len(run.reward) + 1), smooth))
-    return line_over_seeds(arm.name, look, curves)
-
-
-def _held_out_line(arm: Arm, look: str) -> Line:
-    return line_over_seeds(arm.name, look, [(run.measured_at, statistics.held_out(run)) for run in arm.runs])
-
-
-def _cost_line(arm: Arm, look: str, end: int) -> Line:
-    curves = [(statistics.completions_at(run), statistics.held_out(run)) for run in arm.runs]
-    return line_over_seeds(arm.name, look, curves, end=end)
+def _tile_line(metric: Metric, other: str, advantage: Advantage | None) -> Element | None:
+    if advantage is None:
+        return None
+    estimate, shown = advantage_shown(advantage, metric.difference_shown)
+    interval = None if estimate.is_one_seed else element("span", interval_text(estimate, shown), class_="interval")
+    figure = element("b", shown(estimate.mean), class_="tile-figure")
+    return element("p", figure, f" against {other} ", verdict(advantage), " ", interval, class_="tile-line")
 
 
 def _sweep(study: Study) -> Element | None:
