@@ -219,3 +219,38 @@ def test_the_best_rate_has_the_highest_held_out_area() -> None:
 )
 def test_a_configuration_is_named_in_words(configuration: str, words: str) -> None:
     assert spoken(configuration) == words
+
+
+def test_an_interval_that_only_touches_a_value_does_not_leave_it_out() -> None:
+    touching = Estimate(1.5, 1.0, 2.0, (1.0, 2.0))
+    assert [touching.excludes(value) for value in (0.99, 1.0, 1.5, 2.0, 2.01)] == [True, False, False, False, True]
+
+
+def test_the_last_rounds_are_a_window_and_not_the_very_last_one() -> None:
+    assert statistics.last_over_peak(made(reward=(0.1,) * 39 + (0.0,))) == pytest.approx(0.95)
+
+
+def test_the_mean_height_of_no_width_is_the_height_there() -> None:
+    assert statistics.mean_height((5, 10), (1.0, 2.0), 5) == 1.0
+    assert statistics.mean_height((5, 10), (1.0, 2.0), 0) == 1.0
+
+
+def test_of_equally_good_rates_the_lowest_is_best() -> None:
+    runs = [scored("4/4", 0.2, rate=rate, split="dev") for rate in (1e-3, 3e-4, 5e-4)]
+    (comparison,) = comparisons(runs, split="dev")
+    assert best_rate(comparison.arms) == 3e-4
+
+
+def test_of_equally_many_runs_the_longer_ones_bear_the_settings_name() -> None:
+    for runs in ([made(), made(reward=(0.1,) * 20)], [made(reward=(0.1,) * 20), made()]):
+        assert [found.name for found in comparisons(runs, split="test")] == ["sparse", "sparse, 20 rounds"]
+
+
+def test_training_alone_at_another_rate_is_compared_with_training_alone_too() -> None:
+    runs = [scored("8/0", 0.1, seed=seed) for seed in (0, 1)] + [scored("8/0", 0.2, rate=1e-3)]
+    (comparison,) = comparisons(runs, split="test")
+    alone, other = comparison.arms
+    assert against_alone(alone, comparison, statistics.heldout_final) is None
+    found = against_alone(other, comparison, statistics.heldout_final)
+    assert found is not None
+    assert found.difference.mean == pytest.approx(0.1)

@@ -78,3 +78,13 @@ def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():
     assert ahas.learned(learned(1, (group("sums", right, BEN), (1, 0))), ME) == {"sums": BEN}
     assert ahas.judged(judged(2, group("sums", right))) == (Aha("sums", 2, BEN),)
     assert ahas.learned(learned(2, (group("sums", right, ANNA), (1, 0))), ME) == {}
+
+
+def test_a_nearly_right_answer_is_no_aha_and_teaches_none():
+    ahas = Ahas()
+    assert ahas.learned(learned(0, (group("bf", (0.98, 0.0), ANNA), (1, 0))), ME) == {}
+    assert ahas.judged(judged(1, group("bf", (0.98, 0.0)))) == ()
+
+
+def test_a_right_answer_that_was_made_less_likely_teaches_no_aha():
+    assert Ahas().learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (-1, 1))), ME) == {}
