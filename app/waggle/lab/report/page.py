@@ -7,7 +7,6 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
-from waggle.lab import statistics
 from waggle.lab.comparison import ALONE, DEFAULT, EVEN, Advantage, Arm, Comparison, against, comparisons, spoken
 from waggle.lab.report.cells import advantage_shown, interval_text, verdict
 from waggle.lab.report.curves import CHARTS, inner_charts, learning_charts
@@ -134,21 +133,19 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
 def _tiles(comparison: Comparison) -> Element | None:
     """The three figures a reader comes for: the default against training alone, and against what the paper found best."""
     default = comparison.arm(DEFAULT)
-    arms = [arm for name in (ALONE, EVEN) if (arm := comparison.arm(name))]
-    others = [arm for arm in arms if default and against(default, arm, statistics.reward_cumulative)]
-    if default is None or not others:
-        return None
-    return element("div", *(_tile(metric, default, others) for metric in headline_metrics(comparison)), class_="tiles")
+    others = [arm for name in (ALONE, EVEN) if (arm := comparison.arm(name))]
+    tiles = [tile for metric in headline_metrics(comparison) if default and (tile := _tile(metric, default, others))]
+    return element("div", *tiles, class_="tiles") if tiles else None
 
 
-def _tile(metric: Metric, default: Arm, others: Sequence[Arm]) -> Element:
-    lines = [_tile_line(metric, other.name, against(default, other, metric.measure)) for other in others]
-    return element("div", element("p", f"{metric.head}, default", class_="tile-name"), *lines)
+def _tile(metric: Metric, default: Arm, others: Sequence[Arm]) -> Element | None:
+    """None where the default shares no seed with any of the others."""
+    found = [(other.name, advantage) for other in others if (advantage := against(default, other, metric.measure))]
+    lines = (_tile_line(metric, name, advantage) for name, advantage in found)
+    return element("div", element("p", f"{metric.head}, default", class_="tile-name"), *lines) if found else None
 
 
-def _tile_line(metric: Metric, other: str, advantage: Advantage | None) -> Element | None:
-    if advantage is None:
-        return None
+def _tile_line(metric: Metric, other: str, advantage: Advantage) -> Element:
     estimate, shown = advantage_shown(advantage, metric.difference_shown)
     interval = None if estimate.is_one_seed else element("span", interval_text(estimate, shown), class_="interval")
     figure = element("b", shown(estimate.mean), class_="tile-figure")
