@@ -254,3 +254,8 @@ def test_training_alone_at_another_rate_is_compared_with_training_alone_too() ->
     found = against_alone(other, comparison, statistics.heldout_final)
     assert found is not None
     assert found.difference.mean == pytest.approx(0.1)
+
+
+def test_the_budget_is_what_the_thriftiest_run_generated() -> None:
+    (comparison,) = comparisons([made(), made("4/4", per_round=32), made("6/2", per_round=48)], split="test")
+    assert comparison.budget == 40 * 32
