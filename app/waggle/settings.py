@@ -30,7 +30,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One round: draw `questions`, keep `local` of them and `external` groups of peers, learn once (SAPO, algorithm 1)."""
+    """One round: draw `questions`, keep `local` of them and `external` groups of peers, learn once (SAPO, algorithm 1).
+
+    `local` and `external` follow what there is to learn: own groups that teach nothing give way to peers' that do, and where
+    peers offer too few, own groups take their places.
+    """
 
     questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4

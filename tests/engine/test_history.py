@@ -48,6 +48,15 @@ def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
     assert [one.reward for one in history.told().rounds] == [0.9]
 
 
+def test_a_score_taken_again_replaces_the_first(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    history.keep_score(score(3))
+    again = events.HeldOutScore(round=3, at=2.0, right=9, total=270)
+    history.keep_score(again)
+    assert history.told().held_out == (again,)
+    assert [history.has_score(number) for number in (2, 3)] == [False, True]
+
+
 def test_a_long_history_is_thinned_evenly(tmp_path):
     history = History(tmp_path / "history.sqlite")
     for number in range(2 * POINTS + 10):

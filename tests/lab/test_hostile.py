@@ -26,7 +26,8 @@ def siege(attack: str, hostile: int, seed: int, held_out: float | None, **change
     key = Key(attack=attack, honest=6, hostile=hostile, rounds=2, seed=seed)
     made = Siege(
         key=key, commit="c", code_executions=0, crashes=0, verifier_restarts=0, wrong_answers_accepted=0, honest_groups_lost=0,
-        honest_received=5, hostile_received=1, hostile_trained_on=0, refused={}, held_out=() if held_out is None else (held_out,) * 6, trigger_rate=0.0,
+        honest_received=5, hostile_received=1, hostile_trained_on=0, refused={},
+        held_out=() if held_out is None else (held_out,) * 6, trigger_rate=0.0,
         costs=COSTS,
     )  # fmt: skip
     return msgspec.structs.replace(made, **changes)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+import msgspec
 import pytest
 
 from lab.test_statistics import made, scored
@@ -102,9 +103,9 @@ def test_every_configuration_and_every_seed_stands_there(tmp_path: Path) -> None
 def test_pictures_and_tables_can_be_read_aloud(tmp_path: Path) -> None:
     _, reader = read(study(), tmp_path)
     names = [tag for tag, _ in reader.tags]
-    assert names.count("svg") == names.count("desc") == 6
+    assert names.count("svg") == names.count("desc") == 8
     ids = [found["id"] for _, found in reader.tags if "id" in found]
-    assert len(ids) == len(set(ids)) == 12
+    assert len(ids) == len(set(ids)) == 16
     labelled = [str(found["aria-labelledby"]).split() for tag, found in reader.tags if tag == "svg"]
     assert sorted(name for both in labelled for name in both) == sorted(map(str, ids))
     assert all("scope" in found for tag, found in reader.tags if tag == "th")
@@ -120,6 +121,22 @@ def test_dev_runs_stay_out_of_the_test_tables() -> None:
     tested = [run for run in runs if run.key.split == "test"]
     assert section(runs, "Sparse") == section(tested, "Sparse")
     assert report.figures(runs) == report.figures(tested)
+
+
+def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_that_chose_them() -> None:
+    sweep = [
+        scored(name, score, rate=rate, split="dev", seed=77)
+        for name in ("8/0", "4/4")
+        for rate, score in ((1e-4, 0.771), (3e-4, 0.883))
+    ]
+    reported = [scored(name, 0.2, rate=3e-4, split="dev", seed=seed) for name in ("8/0", "4/4") for seed in (1, 2)]
+    shown = section(sweep + reported, "Sparse")
+    assert "20.0%" in shown
+    assert "88.3%" not in shown, "a run that chose a rate is no result at that rate"
+    assert "44.1%" in section(sweep + reported, "How the learning rates were chosen")
+    for unfinished in (sweep, sweep[:3]):
+        headings = [part.findtext("h2") for part in compose(unfinished, command="", notes=()).iter("section")]
+        assert "Sparse" not in headings, "a sweep alone compares rates, not configurations"
 
 
 def test_one_seed_is_flagged() -> None:
@@ -145,6 +162,7 @@ def test_the_tables_hold_every_run(tmp_path: Path) -> None:
     assert len(rows["heldout"]) == sum(len(run.models) * len(run.measured_at) for run in study())
     first = rows["rounds"][0]
     assert (first["round"], first["reward"], first["completions"]) == ("10", "0.004", "640")
+    assert (first["entropy"], first["external_share"]) == ("1.0", "0.0")
     assert rows["runs"][0]["rounds_to_0.05"] == ""
     assert HOSTILE in {row["configuration"] for row in rows["heldout"]}
 
@@ -161,6 +179,34 @@ def test_the_figures_are_those_of_the_test_runs() -> None:
     assert found["sparse"]["8/0"]["reward_cumulative"] == pytest.approx([2.0, 2 - 2.48417, 2 + 2.48417], abs=1e-4)
     assert found["sparse"]["default"]["reward_cumulative_ratio"] == pytest.approx([2.0, 2.0, 2.0])
     assert found["sparse"]["default"]["heldout_auc"] == pytest.approx([0.1, 0.1, 0.1])
+
+
+def test_the_default_is_compared_with_training_alone_and_with_the_papers_best() -> None:
+    scores = {"8/0": 0.1, "4/4": 0.2, "default": 0.3}
+    runs = [scored(name, score, seed=seed) for name, score in scores.items() for seed in (1, 2, 3)]
+    text = section(runs, "Sparse")
+    assert "+200%  against 8/0  ▲ higher" in text
+    assert "+50%  against 4/4  ▲ higher" in text
+    assert report.figures(runs)["sparse"]["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
+    assert "heldout_final_ratio_to_4/4" not in report.figures(runs)["sparse"]["8/0"]
+    strangers = [scored("default", 0.3, seed=9), scored("4/4", 0.2, seed=8)]
+    assert "against 4/4" not in section(strangers, "Sparse"), "nothing is paired"
+
+
+def test_entropy_stands_there_always_and_others_share_where_anything_was_shared() -> None:
+    alone, mixed = made("8/0"), made("4/4")
+    assert "Entropy by round" in section([alone], "Sparse")
+    assert "Others' share" not in section([alone], "Sparse")
+    mixed = msgspec.structs.replace(mixed, entropy=(0.5, 0.4, 0.3, 0.2), external_share=(0.5, 0.6, 0.7, 0.8))
+    text = section([alone, mixed], "Sparse")
+    assert "At the end of each line: 8/0 1.00, 4/4 0.20." in text
+    assert "At the end of each line: 4/4 80%." in text, "who shares nothing has no line there"
+
+
+def test_long_names_get_charts_of_full_width() -> None:
+    long = [made("4/4:informative:grpo:crumbs=0.2:questions=8"), made("8/0")]
+    widths = {str(picture.get("viewBox")).split()[2] for picture in compose(long, command="", notes=()).iter("svg")}
+    assert widths == {"1096"}
 
 
 def test_names_at_the_ends_of_lines_do_not_touch() -> None:

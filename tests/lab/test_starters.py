@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import starter, starters
+from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import Example, Phase, Recipe, Shape
 from waggle.lab.starter_measure import Score
 from waggle.policy import tokens
@@ -211,7 +212,7 @@ def test_an_unknown_setting_is_named_with_those_that_are_known(tmp_path: Path) -
         _begin("fog", 8, tmp_path)
 
 
-@pytest.mark.parametrize("setting", starters.SETTINGS[1:])
+@pytest.mark.parametrize("setting", SETTINGS[1:])
 def test_other_specialties_are_refused_where_something_would_be_trained(setting: str, tmp_path: Path) -> None:
     other = msgspec.structs.replace(first_swarm(), specialties=first_swarm().specialties[:8])
     with pytest.raises(LabError, match="other specialties"):

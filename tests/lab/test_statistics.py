@@ -27,7 +27,7 @@ def made(
 ) -> Run:
     """Two nodes, two specialties; what the node scores rise to, the specialties share."""
     rounds = len(reward)
-    bins = rounds // BIN
+    bins = -(-rounds // BIN)
     at = measured_at or (0, rounds)
     return Run(
         key=Key(setting=setting, configuration=configuration, seed=seed, learning_rate=rate, rounds=rounds, split=split),
@@ -86,6 +86,7 @@ def test_cost_is_counted_in_completions() -> None:
     assert statistics.completions_at(run) == (0, 1000, 2000)
     assert statistics.reward_per_thousand(run) == pytest.approx(1.0)
     assert statistics.heldout_auc_within(run, 1500) == pytest.approx((100 + 125) / 1500)
+    assert [statistics.heldout_at(run, budget) for budget in (0, 1500, 2000, 9999)] == pytest.approx([0.0, 0.3, 0.4, 0.4])
 
 
 def test_rounds_until_a_smoothed_reward() -> None:
@@ -218,3 +219,43 @@ def test_the_best_rate_has_the_highest_held_out_area() -> None:
 )
 def test_a_configuration_is_named_in_words(configuration: str, words: str) -> None:
     assert spoken(configuration) == words
+
+
+def test_an_interval_that_only_touches_a_value_does_not_leave_it_out() -> None:
+    touching = Estimate(1.5, 1.0, 2.0, (1.0, 2.0))
+    assert [touching.excludes(value) for value in (0.99, 1.0, 1.5, 2.0, 2.01)] == [True, False, False, False, True]
+
+
+def test_the_last_rounds_are_a_window_and_not_the_very_last_one() -> None:
+    assert statistics.last_over_peak(made(reward=(0.1,) * 39 + (0.0,))) == pytest.approx(0.95)
+
+
+def test_the_mean_height_of_no_width_is_the_height_there() -> None:
+    assert statistics.mean_height((5, 10), (1.0, 2.0), 5) == 1.0
+    assert statistics.mean_height((5, 10), (1.0, 2.0), 0) == 1.0
+
+
+def test_of_equally_good_rates_the_lowest_is_best() -> None:
+    runs = [scored("4/4", 0.2, rate=rate, split="dev") for rate in (1e-3, 3e-4, 5e-4)]
+    (comparison,) = comparisons(runs, split="dev")
+    assert best_rate(comparison.arms) == 3e-4
+
+
+def test_of_equally_many_runs_the_longer_ones_bear_the_settings_name() -> None:
+    for runs in ([made(), made(reward=(0.1,) * 20)], [made(reward=(0.1,) * 20), made()]):
+        assert [found.name for found in comparisons(runs, split="test")] == ["sparse", "sparse, 20 rounds"]
+
+
+def test_training_alone_at_another_rate_is_compared_with_training_alone_too() -> None:
+    runs = [scored("8/0", 0.1, seed=seed) for seed in (0, 1)] + [scored("8/0", 0.2, rate=1e-3)]
+    (comparison,) = comparisons(runs, split="test")
+    alone, other = comparison.arms
+    assert against_alone(alone, comparison, statistics.heldout_final) is None
+    found = against_alone(other, comparison, statistics.heldout_final)
+    assert found is not None
+    assert found.difference.mean == pytest.approx(0.1)
+
+
+def test_the_budget_is_what_the_thriftiest_run_generated() -> None:
+    (comparison,) = comparisons([made(), made("4/4", per_round=32), made("6/2", per_round=48)], split="test")
+    assert comparison.budget == 40 * 32

@@ -12,7 +12,6 @@ import pytest
 
 from lab.test_results import run
 from waggle.errors import LabError
-from waggle.lab import plan
 from waggle.lab.results import Book, Run
 from waggle.lab.swarm import open_book, study_of
 
@@ -81,7 +80,7 @@ def test_the_command_gives_the_same_numbers_again(done, tmp_path):
     assert numbers(tmp_path / "again") == numbers(done)
 
 
-def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path, monkeypatch):
+def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path):
     study, other = parsed(*SMALL), parsed(*SMALL, "--delay", "3")
     open_book(tmp_path, other, resume=False)  # nothing was ever finished in it: it may be begun anew
     open_book(tmp_path, study, resume=False).keep(run())
@@ -90,8 +89,16 @@ def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_stud
     with pytest.raises(LabError, match="holds another study"):
         open_book(tmp_path, other, resume=True)
     assert len(open_book(tmp_path, study, resume=True).runs) == 1
-    monkeypatch.setattr(plan, "DEFAULT", "something else")
-    with pytest.raises(LabError, match=r"holds another study|is not a configuration"):
+
+
+def test_a_study_begun_when_a_name_meant_something_else_is_another_study(tmp_path):
+    study = parsed(*SMALL)
+    open_book(tmp_path, study, resume=False).keep(run())
+    described = tmp_path / "study.json"
+    older = described.read_bytes().replace(b'"strategy": "adaptive"', b'"strategy": "gated"')
+    assert older != described.read_bytes()
+    described.write_bytes(older)
+    with pytest.raises(LabError, match="holds another study"):
         open_book(tmp_path, study, resume=True)
 
 

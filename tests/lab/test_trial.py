@@ -1,6 +1,7 @@
 """A simulated swarm is the engine's own round, played for several nodes: same numbers, same questions, nothing reserved."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -16,10 +17,11 @@ from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import ppo
 from waggle.sapo import round as sapo
-from waggle.sapo.sharing import Gated, Plain
+from waggle.sapo.sharing import Gated, Offer, Plain, TrainingSet
 from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import EPOCH_SECONDS, epoch_at, split_of
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
 
 CHARTER = first_swarm()
 ROUNDS = 5
@@ -179,3 +181,56 @@ def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_othe
 def test_a_rule_with_a_critic_plays_too(setup, verifier):
     run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=4)
     assert max(run.external_share) > 0
+
+
+class Counting(Plain):
+    """Plain sharing that says how often each of its kind was asked."""
+
+    made: ClassVar[list["Counting"]] = []
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.made.append(self)
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        self.asked += 1
+        return super().choose(offer)
+
+
+def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, verifier):
+    Counting.made.clear()
+    played(replace(setup, sharing=Counting), verifier)
+    assert [one.asked for one in Counting.made] == [ROUNDS] * 3
+
+
+def test_the_last_score_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
+    few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
+    trial = Trial(key(), replace(setup, held_out=few), verifier)
+    log, totals = trial._log.measured, []
+
+    def noted(tick, scores):
+        totals.append((tick, {score.total for score in scores}))
+        log(tick, scores)
+
+    trial._log.measured = noted
+    list(trial.run())
+    assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(reserved)})]
+
+
+def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(setup, verifier):
+    (question,) = verifier.questions([("binary_matrix", 5)])
+    (answer,) = verifier.answers([("binary_matrix", 5)])
+    right = f"<answer>{answer}</answer>"
+
+    def judged_group(number: int, *texts: str, ended: bool) -> JudgedGroup:
+        completions = tuple(Completion(text=text, ended=ended) for text in texts)
+        group = Group(origin=origin_of(1, 0), id=QuestionId("binary_matrix", 5, number), completions=completions)
+        return JudgedGroup(group=group, question=question, verdicts=(Verdict(reward=0.5, reason=""),) * len(texts))
+
+    whole = judged_group(1, right, "no", ended=True)
+    cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
+    broken = judged_group(3, "\ufffdno", "no", ended=True)
+    kept, changed = Trial(key(), setup, verifier)._as_shared([whole, cut, broken])
+    assert kept is whole
+    assert [one.text for one in changed.group.completions] == [right, "no"]
+    assert changed.rewards == (1.0, 0.0)

@@ -24,3 +24,9 @@ def test_equal_rewards_and_crumbs_teach_nothing(rewards):
 
 def test_the_gate_keeps_others_successes_and_drops_their_misses():
     np.testing.assert_array_equal(gate_external(np.array([1.5, -0.5, 0.0], np.float32)), [1.5, 0.0, 0.0])
+
+
+def test_a_spread_of_just_the_span_teaches_though_its_difference_is_a_little_less():
+    assert 1.0 - 0.8 < 0.2
+    assert teaches([1.0, 0.8])
+    assert not teaches([1.0, 0.801])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from waggle.rl.noise import generator, uniforms
+from waggle.rl.noise import STREAMS, generator, uniforms
 
 
 def test_equal_keys_give_equal_noise():
@@ -18,3 +18,7 @@ def test_each_completion_has_noise_of_its_own_that_does_not_depend_on_how_many_t
 def test_rounds_nodes_and_purposes_have_different_noise():
     first = generator(7, "draw", 1).random()
     assert first not in {generator(7, "draw", 2).random(), generator(8, "draw", 1).random(), generator(7, "choose", 1).random()}
+
+
+def test_no_two_purposes_share_their_noise():
+    assert len({generator(7, stream, 1).random() for stream in STREAMS}) == len(STREAMS)

@@ -61,3 +61,30 @@ def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
 def test_what_was_known_before_a_restart_is_no_aha_again():
     again = Ahas(["bf"], {"arc_1d": ANNA})
     assert again.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (Aha("arc_1d", 9, ANNA),)
+
+
+def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():
+    ahas = Ahas(["bf"], {"arc_1d": ANNA})
+    right = (1.0, 0.0)
+    taught = learned(
+        0,
+        (group("bf", right, BEN), (1, 0)),
+        (group("arc_1d", right, BEN), (1, 0)),
+        (group("arc_1d", right, ANNA), (1, 0)),
+        (group("sums", right, ANNA), (1, 0)),
+    )
+    assert ahas.learned(taught, ME) == {"sums": ANNA}, "bf is known, and arc_1d was taught by Anna last, as before"
+    assert ahas.learned(taught, ME) == {}
+    assert ahas.learned(learned(1, (group("sums", right, BEN), (1, 0))), ME) == {"sums": BEN}
+    assert ahas.judged(judged(2, group("sums", right))) == (Aha("sums", 2, BEN),)
+    assert ahas.learned(learned(2, (group("sums", right, ANNA), (1, 0))), ME) == {}
+
+
+def test_a_nearly_right_answer_is_no_aha_and_teaches_none():
+    ahas = Ahas()
+    assert ahas.learned(learned(0, (group("bf", (0.98, 0.0), ANNA), (1, 0))), ME) == {}
+    assert ahas.judged(judged(1, group("bf", (0.98, 0.0)))) == ()
+
+
+def test_a_right_answer_that_was_made_less_likely_teaches_no_aha():
+    assert Ahas().learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (-1, 1))), ME) == {}

@@ -1,8 +1,13 @@
 """The held-out score."""
 
+import dataclasses
+
 from sapo.test_round import node
-from waggle.sapo.held_out import measure
+from waggle.rl.noise import uniforms
+from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.held_out import AT_ONCE, Score, measure
 from waggle.sapo.round import Rules
+from waggle.tasks.group import RIGHT, Completion
 
 
 def test_right_answers_on_reserved_questions_are_counted(verifier):
@@ -11,3 +16,43 @@ def test_right_answers_on_reserved_questions_are_counted(verifier):
     common = max(set(answers), key=answers.count)
     score = measure(3, node(verifier, lines=(f"<answer>{common}</answer>",)), Rules(max_new=60), questions)
     assert (score.right, score.total, score.round) == (answers.count(common), 20, 3)
+
+
+def test_right_and_total_are_the_sums_over_specialties():
+    score = Score(round=3, by_dataset={"bf": (2, 5), "sums": (0, 3), "logic": (4, 4)})
+    assert (score.right, score.total) == (6, 12)
+
+
+class Listener(FakePolicy):
+    """Remembers how it was asked."""
+
+    def __init__(self, lines) -> None:
+        super().__init__(lines)
+        self.asked = []
+
+    def sample(self, prompts, uniforms, params):
+        self.asked.append((len(prompts), params.temperature, params.max_new))
+        return super().sample(prompts, uniforms, params)
+
+
+def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
+    questions = [verifier.held_out(name, "test", 1)[0] for name in ("basic_arithmetic", "binary_matrix")] * 50
+    one, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
+    lines = (f"<answer>{one}</answer>", f"<answer>{other}</answer>")
+    policy = Listener(lines)
+    me = dataclasses.replace(node(verifier), policy=policy)
+    score = measure(7, me, Rules(max_new=60, temperature=0.5), questions)
+    assert policy.asked == [(AT_ONCE, 1.0, 60), (100 - AT_ONCE, 1.0, 60)], "whatever training samples at"
+
+    picks = [int(row[0] * 2) for row in uniforms(me.seed, "held_out", 7, 100, 1, 60)]
+    assert score.by_dataset == {
+        "basic_arithmetic": (picks[::2].count(0), 50),
+        "binary_matrix": (picks[1::2].count(1), 50),
+    }
+
+
+def test_a_crumb_for_any_text_is_not_right(verifier):
+    questions = verifier.held_out("propositional_logic", "test", 5)
+    (verdict, *_) = verifier.judge([(question, Completion(text="<answer>x</answer>", ended=True)) for question in questions])
+    assert 0 < verdict.reward < RIGHT
+    assert measure(0, node(verifier, lines=("<answer>x</answer>",)), Rules(max_new=40), questions).right == 0

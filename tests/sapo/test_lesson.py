@@ -2,14 +2,18 @@
 
 import dataclasses
 
+import msgspec
 import numpy as np
 import pytest
 
-from sapo.test_round import LINES, RULES, external, node
+from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.rl.rules import RULES as KINDS
 from waggle.rl.rules import rule
+from waggle.sapo.fakes import FakeTokens
+from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import play
 from waggle.sapo.sharing import PeerGroup, Plain
+from waggle.tasks.group import Completion
 
 
 class Listener(Plain):
@@ -61,3 +65,23 @@ def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(ve
         assert peer.logp is not None
         assert len(peer.logp) == len(peer.advantage) == sum(peer.lengths)
     np.testing.assert_allclose(batches[-1].advantage[:3], 3**0.5 / 2, rtol=1e-3)
+
+
+def test_each_group_counts_the_same_share_of_the_places_even_where_few_came_together(verifier):
+    batches = learned(node(verifier, lines=LINES, pool=[external(1)]), questions=2, rule=rule("grpo"))
+    assert batches
+    kept = [len(batch.completions) / RULES.group_size for batch in batches]
+    for batch, share in zip(batches, kept, strict=True):
+        assert batch.weight.sum() == pytest.approx(share / (RULES.local + RULES.external))
+
+
+def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_place():
+    one = external(1, (1.0, 0.0, 0.0))
+    texts = (Completion(text="x" * 10, ended=True), Completion(text="y" * 11, ended=False), Completion(text="", ended=False))
+    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=texts))
+    tokens = FakeTokens()
+    draft = external_draft(CHARTER, tokens, one, 10)
+    assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
+    assert draft.lengths == (1, 1, 1)
+    assert all(ids.tolist() == [tokens.stop] for ids in draft.written.completions)
+    assert external_draft(CHARTER, tokens, one, 11).lengths == (11, 11, 1)

@@ -85,9 +85,7 @@ class Contribution:
                         events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
                     )
                 case sapo.Learned():
-                    before = dict(self._ahas.taught_by)
-                    self._ahas.learned(stage, self.node.origin)
-                    for dataset, origin in self._ahas.taught_by.items() - before.items():
+                    for dataset, origin in self._ahas.learned(stage, self.node.origin).items():
                         self.history.keep_teacher(dataset, origin)
                     self.tell(telling.learned(stage, own, self.steps()))
                     if stage.metrics is not None and not stage.metrics.taken:

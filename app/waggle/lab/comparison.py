@@ -11,9 +11,11 @@ from waggle.lab.results import Run
 from waggle.lab.statistics import Estimate
 
 ALONE = "8/0"  # the configuration that the others are measured against
+FILTERED = "8/0-filtered"  # alone, with every privilege but sharing
+EVEN = "4/4"  # what the paper found best
 DEFAULT = "default"  # what Waggle ships
 SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
-CONFIGURATIONS = (ALONE, "8/0-filtered", "6/2", "4/4", "2/6", DEFAULT)
+CONFIGURATIONS = (ALONE, FILTERED, "6/2", EVEN, "2/6", DEFAULT)
 
 
 class Arm(NamedTuple):
@@ -57,7 +59,7 @@ class Comparison(NamedTuple):
 
 
 class Advantage(NamedTuple):
-    """An arm against training alone, over the seeds that both have. The ratio is None where alone scored nothing."""
+    """An arm against another, over the seeds that both have. The ratio is None where the other scored nothing."""
 
     difference: Estimate
     ratio: Estimate | None
@@ -90,9 +92,12 @@ def comparisons(runs: Iterable[Run], *, split: str) -> tuple[Comparison, ...]:
 def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Advantage | None:
     """None for training alone itself, and where it was not run with any of the same seeds."""
     alone = comparison.alone
-    if alone is None or arm.name == ALONE:
-        return None
-    ours, theirs = arm.values(measure), alone.values(measure)
+    return None if alone is None or arm.name == ALONE else against(arm, alone, measure)
+
+
+def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Advantage | None:
+    """None where they have no seed in common."""
+    ours, theirs = arm.values(measure), other.values(measure)
     difference = statistics.paired_difference(ours, theirs)
     return None if difference is None else Advantage(difference, statistics.paired_ratio(ours, theirs))
 

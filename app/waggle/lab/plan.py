@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from waggle.errors import LabError
-from waggle.lab.comparison import arms, best_rate
+from waggle.lab.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, arms, best_rate
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
@@ -21,7 +21,6 @@ from waggle.sapo.round import Rules
 
 RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
-DEFAULT = "default"
 BOUNDS = {  # what each bound on peers costs: the default without it
     DEFAULT: BOUNDED,
     "default-unbounded": UNBOUNDED,
@@ -29,7 +28,6 @@ BOUNDS = {  # what each bound on peers costs: the default without it
     "default-surprise": Bounds(share=1.0),
 }
 MOST = 64  # groups of a training set
-FILTERED = "8/0-filtered"
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
 NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$")
 
@@ -148,19 +146,18 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return Key(setting=part.setting, configuration=name, seed=seed, learning_rate=rate, rounds=part.rounds, split=self.split)
 
 
-PAPER = ("8/0", FILTERED, "6/2", "4/4", "2/6", DEFAULT)
 FIVE, THREE = (1, 2, 3, 4, 5), (1, 2, 3)
 
 
 def paper() -> Study:
     """The paper's table, extended: six configurations in four settings, and one in which nodes ask about few specialties."""
-    many = ("8/0", FILTERED, DEFAULT)
-    sparse = {name: FIVE if name in many else THREE for name in (*PAPER, FLOORED)}
+    many = (ALONE, FILTERED, DEFAULT)
+    sparse = {name: FIVE if name in many else THREE for name in (*CONFIGURATIONS, FLOORED)}
     others = [
-        Part(setting=name, rounds=200, seeds=dict.fromkeys(PAPER, THREE))
+        Part(setting=name, rounds=200, seeds=dict.fromkeys(CONFIGURATIONS, THREE))
         for name in ("identical", "diversified", "heterogeneous")
     ]
-    partial = Part(setting="partial", rounds=200, seeds=dict.fromkeys(("8/0", DEFAULT), THREE), models="sparse", asked=3)
+    partial = Part(setting="partial", rounds=200, seeds=dict.fromkeys((ALONE, DEFAULT), THREE), models="sparse", asked=3)
     return Study(parts=(Part(setting="sparse", rounds=600, seeds=sparse), *others, partial))
 
 

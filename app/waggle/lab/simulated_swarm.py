@@ -42,7 +42,7 @@ class Hive:
     ) -> None:
         self.weather, self._seed, self._tick_seconds = weather, seed, tick_seconds
         self.tick = 0
-        self.doors = [Door(self, i, Pool(charter, clock=self.clock, crumb_span=crumb_span)) for i in range(count)]
+        self.doors = [Door(Pool(charter, clock=self.clock, crumb_span=crumb_span)) for _ in range(count)]
         self._shared: list[tuple[int, tuple[JudgedGroup, ...]]] = []
         self._online = self._draw_online()
 
@@ -55,12 +55,12 @@ class Hive:
         return [i for i, online in enumerate(self._online) if online and self._turn(i)]
 
     def hand_in(self, member: int, groups: Sequence[JudgedGroup]) -> None:
-        """What a node shared in this tick."""
+        """What a node shared in this tick. Pools fill in the order of the calls."""
         self._shared.append((member, tuple(groups)))
 
     def move(self) -> None:
         """End the tick: post what was shared, advance the clock, deliver what is due."""
-        shared, self._shared = sorted(self._shared, key=lambda one: one[0]), []
+        shared, self._shared = self._shared, []
         for sender, groups in shared:
             for reader, door in enumerate(self.doors):
                 if reader != sender:
@@ -89,8 +89,8 @@ class Hive:
 class Door:
     """One node's way into the swarm: `sapo.seams.Swarm`."""
 
-    def __init__(self, hive: Hive, member: int, pool: Pool) -> None:
-        self._hive, self._member, self._pool = hive, member, pool
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._parcels: list[Parcel] = []
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the seam's word

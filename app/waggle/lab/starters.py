@@ -20,13 +20,13 @@ from transformers import LlamaForCausalLM
 from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import starter
+from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, say
 from waggle.lab.starter_measure import Score, measure, table
 from waggle.lab.starter_tokenizer import TAGS, number_of
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.verifier import Verifier
 
-SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
 QUESTIONS, SAMPLES = 32, 16  # of each specialty, that a made model is measured with
 SHORT = {
     "base_conversion": "bases",

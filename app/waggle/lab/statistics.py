@@ -121,6 +121,11 @@ def heldout_auc_within(run: Run, budget: int) -> float:
     return mean_height(completions_at(run), held_out(run), budget)
 
 
+def heldout_at(run: Run, budget: int) -> float:
+    """The held-out score when so many completions had been generated, interpolated between the points next to it."""
+    return float(np.interp(budget, completions_at(run), held_out(run)))
+
+
 def mean_height(xs: Sequence[float], ys: Sequence[float], until: float) -> float:
     """The area under a curve by the trapezoid rule, over its width; interpolated at `until`, or ended with the curve."""
     end = min(until, xs[-1])

@@ -23,10 +23,10 @@ from tqdm import tqdm
 from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import plan, report
+from waggle.lab.comparison import SETTINGS
 from waggle.lab.plan import Study
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
-from waggle.lab.starters import SETTINGS
 from waggle.lab.worker import begin, play, prepare
 
 Number = TypeVar("Number", int, float)

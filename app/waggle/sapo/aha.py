@@ -20,12 +20,12 @@ class Aha:
 class Ahas:
     """Watches the stages of one node's rounds. `known` names specialties whose first success lies in the past.
 
-    `taught_by` says of each specialty whose right answer was learned from last.
+    `taught_by` says of each of the others whose right answer was learned from last.
     """
 
     def __init__(self, known: Iterable[str] = (), taught_by: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._known = set(known)
-        self.taught_by = dict(taught_by)
+        self._taught_by = dict(taught_by)
 
     def judged(self, stage: Judged) -> tuple[Aha, ...]:
         """The first successes of a round."""
@@ -34,15 +34,22 @@ class Ahas:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                found.append(Aha(dataset, stage.round, self.taught_by.get(dataset)))
+                found.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
         return tuple(found)
 
-    def learned(self, stage: Learned, own: bytes) -> None:
-        """Remember whose right answers were made likelier; `own` is this node's origin."""
+    def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
+        """Remember whose right answers were made likelier; `own` is this node's origin. Returns the teachers that are new.
+
+        A specialty with a first success needs no teacher any more.
+        """
+        taught = {}
         for lesson in stage.lessons:
-            origin = lesson.group.group.origin
+            dataset, origin = lesson.group.question.dataset, lesson.group.group.origin
             helped = any(
                 effect > 0 and reward >= RIGHT for effect, reward in zip(lesson.effects, lesson.group.rewards, strict=True)
             )
-            if origin != own and helped:
-                self.taught_by[lesson.group.question.dataset] = origin
+            if helped and origin != own and dataset not in self._known:
+                taught[dataset] = origin
+        new = {dataset: origin for dataset, origin in taught.items() if self._taught_by.get(dataset) != origin}
+        self._taught_by |= new
+        return new

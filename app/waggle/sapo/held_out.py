@@ -17,9 +17,15 @@ class Score:
     """`right` of `total` answers, one sampled for each question; `by_dataset` has (right, total) of each specialty."""
 
     round: int
-    right: int
-    total: int
     by_dataset: Mapping[str, tuple[int, int]]
+
+    @property
+    def right(self) -> int:
+        return sum(right for right, _ in self.by_dataset.values())
+
+    @property
+    def total(self) -> int:
+        return sum(total for _, total in self.by_dataset.values())
 
 
 def measure(
@@ -38,4 +44,4 @@ def measure(
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
         right, total = by_dataset.get(question.dataset, (0, 0))
         by_dataset[question.dataset] = (right + (verdict.reward >= RIGHT), total + 1)
-    return Score(number, sum(right for right, _ in by_dataset.values()), len(items), by_dataset)
+    return Score(number, by_dataset)

@@ -18,6 +18,16 @@ def share(value: float) -> str:
     return _minus(f"{100 * value:.1f}%")
 
 
+def plain(value: float) -> str:
+    """Two digits behind the point."""
+    return _minus(f"{value:.2f}")
+
+
+def signed(value: float) -> str:
+    """A difference: 1.5 as +1.50."""
+    return _minus(f"{value:+.2f}")
+
+
 def whole(value: float) -> str:
     """A count; a median of an even number of counts keeps its half."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"

@@ -12,7 +12,7 @@ from waggle.lab.report.markup import element
 TOP, LEFT, BOTTOM = 22, 46, 40  # room around the plot, pixels
 LETTER = 6.7  # width of one at 12 pixels
 APART = 16  # least distance of two names
-LONGEST_NAME = 26
+LONGEST_NAME = 40
 CORNERS = 100  # at most, of one line: keeps the file small
 
 

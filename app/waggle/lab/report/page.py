@@ -1,16 +1,19 @@
 """The page of a study: the question, what was run, one part per setting, the choice of learning rates, and how to read it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from waggle.lab import statistics
-from waggle.lab.comparison import DEFAULT, Arm, Comparison, against_alone, comparisons
+import msgspec
+
+from waggle.lab.comparison import ALONE, DEFAULT, EVEN, Advantage, Arm, Comparison, against, comparisons, spoken
 from waggle.lab.report.cells import advantage_shown, interval_text, verdict
-from waggle.lab.report.chart import Chart, Line, draw, line_over_seeds
+from waggle.lab.report.curves import CHARTS, inner_charts, learning_charts
 from waggle.lab.report.look import line_names, style_sheet
 from waggle.lab.report.markup import element
 from waggle.lab.report.tables import (
+    Metric,
     headline_metrics,
     model_table,
     pace_table,
@@ -22,12 +25,9 @@ from waggle.lab.report.tables import (
 from waggle.lab.report.words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
 from waggle.lab.results import Run
 
-FULL, HALF = 1096, 532  # widths of a chart, pixels
-CROWD = 8  # more lines than this need a chart of full width
-
 
 class Study(NamedTuple):
-    """What the page is about: `shown` was scored on test questions, unless all of it was scored on dev questions."""
+    """What the page is about: `shown` was scored on test questions, unless the study has none; `sweeps` chose learning rates."""
 
     runs: Sequence[Run]
     command: str
@@ -39,8 +39,10 @@ class Study(NamedTuple):
 
 def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Element:
     """The whole document."""
-    tests, devs = comparisons(runs, split="test"), comparisons(runs, split="dev")
-    shown, sweeps = (tests, devs) if tests or _is_sweep(devs) else (devs, ())
+    shown, sweeps = comparisons(runs, split="test"), comparisons(runs, split="dev")
+    if not shown:
+        choosing, others = _parted([run for run in runs if run.key.split == "dev"])
+        shown, sweeps = comparisons(others, split="dev"), comparisons(choosing, split="dev")
     looks = line_names(dict.fromkeys(arm.name for comparison in shown for arm in comparison.arms))
     study = Study(runs, command, notes, shown, sweeps, looks)
     parts = [_setting(comparison, study, number) for number, comparison in enumerate(shown)]
@@ -56,10 +58,14 @@ def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Eleme
     return element("html", head, body, lang="en")
 
 
-def _is_sweep(devs: Sequence[Comparison]) -> bool:
-    """Whether some configuration was tried at several rates: then these runs choose, and what they choose is not here yet."""
-    return any(len({arm.learning_rate for arm in one.arms if arm.configuration == first.configuration}) > 1
-               for one in devs for first in one.arms)  # fmt: skip
+def _parted(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    """Runs that choose a learning rate, and all others: a sweep plays the same seed at several rates."""
+    rates = Counter(msgspec.structs.replace(run.key, learning_rate=0.0) for run in runs)
+    swept = {(key.setting, key.rounds, key.seed) for key, count in rates.items() if count > 1}
+    parts: tuple[list[Run], list[Run]] = ([], [])
+    for run in runs:
+        parts[(run.key.setting, run.key.rounds, run.key.seed) not in swept].append(run)
+    return parts
 
 
 def _opening(study: Study) -> Element:
@@ -88,7 +94,7 @@ def _facts(study: Study) -> Element:
     facts = (
         ("Command", element("code", study.command)),
         ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(commit[:12] for commit in commits))),
-        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on others"),
+        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on dev questions"),
         ("Seeds", ", ".join(map(str, seeds)) or "none"),
         ("Computing", f"{hours:,.1f} CPU hours"),
     )
@@ -97,7 +103,7 @@ def _facts(study: Study) -> Element:
 
 def _configurations(study: Study) -> Element | None:
     found = dict.fromkeys(arm.configuration for comparison in study.shown for arm in comparison.arms)
-    explained = [(name, words) for name in found if (words := configuration_words(name))]
+    explained = [(spoken(name), words) for name in found if (words := configuration_words(name))]
     if not explained:
         return None
     items = (element("div", element("dt", name), element("dd", words)) for name, words in explained)
@@ -114,8 +120,9 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
         element("p", words, class_="lede"),
         _tiles(comparison),
         result_table(comparison),
-        *_charts(comparison, study.looks, 3 * number),
+        *learning_charts(comparison, study.looks, CHARTS * number),
         pace_table(comparison),
+        *inner_charts(comparison, study.looks, CHARTS * number + 3),
         specialty_table(comparison),
         model_table(comparison),
         successes,
@@ -124,79 +131,25 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
 
 
 def _tiles(comparison: Comparison) -> Element | None:
-    """The three figures a reader comes for: the default against training alone."""
-    arm = comparison.arm(DEFAULT)
-    found = [(metric, arm and against_alone(arm, comparison, metric.measure)) for metric in headline_metrics(comparison)]
-    tiles = []
-    for metric, advantage in found:
-        if advantage is None:
-            return None
-        estimate, shown = advantage_shown(advantage, metric.difference_shown)
-        interval = "" if estimate.is_one_seed else f" {interval_text(estimate, shown)}"
-        name = element("p", metric.head, class_="tile-name")
-        figure = element("p", shown(estimate.mean), class_="tile-figure")
-        tiles.append(
-            element(
-                "div", name, figure, element("p", "default against 8/0 ", verdict(advantage), interval, class_="tile-interval")
-            )
-        )
-    return element("div", *tiles, class_="tiles")
+    """The three figures a reader comes for: the default against training alone, and against what the paper found best."""
+    default = comparison.arm(DEFAULT)
+    others = [arm for name in (ALONE, EVEN) if (arm := comparison.arm(name))]
+    tiles = [tile for metric in headline_metrics(comparison) if default and (tile := _tile(metric, default, others))]
+    return element("div", *tiles, class_="tiles") if tiles else None
 
 
-def _charts(comparison: Comparison, looks: Mapping[str, str], number: int) -> list[Element]:
-    arms = comparison.arms
-    is_crowded = len(arms) > CROWD
-    tall = max(300, 17 * len(arms) + 80)
-    several = "; bands span the seeds" if any(len(arm.runs) > 1 for arm in arms) else ""
-    end = max(map(statistics.completions, (comparison.alone or comparison).runs))
-    reward = Chart(
-        number=number,
-        title="Training reward by round",
-        subtitle=f"Mean of the {statistics.WINDOW} rounds before, over all completions generated{several}",
-        lines=tuple(_reward_line(arm, looks[arm.name]) for arm in arms),
-        across="rounds",
-        shown=lambda value: f"{value:.2f}",
-        width=FULL,
-        height=tall + 20,
-    )
-    held_out = reward._replace(
-        number=number + 1,
-        title="Held-out score by round",
-        subtitle=f"Right answers to reserved questions{several}",
-        lines=tuple(_held_out_line(arm, looks[arm.name]) for arm in arms),
-        shown=lambda value: f"{100 * value:.0f}%",
-        width=FULL if is_crowded else HALF,
-        height=tall,
-    )
-    cut = f", up to the {end:,} completions of training alone" if comparison.alone else ""
-    by_cost = held_out._replace(
-        number=number + 2,
-        title="Held-out score by completions generated",
-        subtitle=f"The same by what it cost{cut}",
-        lines=tuple(_cost_line(arm, looks[arm.name], end) for arm in arms),
-        across="completions generated by all nodes",
-        mark=(comparison.budget, "every run got here"),
-    )
-    both = draw(held_out), draw(by_cost)
-    return [draw(reward), *(both if is_crowded else [element("div", *both, class_="pair")])]
+def _tile(metric: Metric, default: Arm, others: Sequence[Arm]) -> Element | None:
+    """None where the default shares no seed with any of the others."""
+    found = [(other.name, advantage) for other in others if (advantage := against(default, other, metric.measure))]
+    lines = (_tile_line(metric, name, advantage) for name, advantage in found)
+    return element("div", element("p", f"{metric.head}, default", class_="tile-name"), *lines) if found else None
 
 
-def _reward_line(arm: Arm, look: str) -> Line:
-    curves = []
-    for run in arm.runs:
-        smooth = statistics.moving_mean(run.reward)
-        first = len(run.reward) - len(smooth) + 1
-        curves.append((range(first, len(run.reward) + 1), smooth))
-    return line_over_seeds(arm.name, look, curves)
-
-
-def _held_out_line(arm: Arm, look: str) -> Line:
-    return line_over_seeds(arm.name, look, [(run.measured_at, statistics.held_out(run)) for run in arm.runs])
-
-
-def _cost_line(arm: Arm, look: str, end: int) -> Line:
-    curves = [(statistics.completions_at(run), statistics.held_out(run)) for run in arm.runs]
-    return line_over_seeds(arm.name, look, curves, end=end)
+def _tile_line(metric: Metric, other: str, advantage: Advantage) -> Element:
+    estimate, shown = advantage_shown(advantage, metric.difference_shown)
+    interval = None if estimate.is_one_seed else element("span", interval_text(estimate, shown), class_="interval")
+    figure = element("b", shown(estimate.mean), class_="tile-figure")
+    return element("p", figure, f" against {other} ", verdict(advantage), " ", interval, class_="tile-line")
 
 
 def _sweep(study: Study) -> Element | None:

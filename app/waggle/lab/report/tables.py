@@ -16,9 +16,11 @@ from waggle.lab.report.cells import (
     estimate_cell,
     mean_and_interval,
     median_cell,
+    plain,
     points,
     seeds_cell,
     share,
+    signed,
     whole,
 )
 from waggle.lab.report.look import HEATS
@@ -39,10 +41,14 @@ def headline_metrics(comparison: Comparison) -> tuple[Metric, ...]:
     """What a configuration is judged by."""
     rewards = amount(map(statistics.reward_cumulative, comparison.runs))
     return (
-        Metric("Cumulative training reward", statistics.reward_cumulative, rewards, lambda value: f"{value:+.2f}"),
+        Metric("Cumulative training reward", statistics.reward_cumulative, rewards, signed),
         Metric("Final held-out score", statistics.heldout_final, share),
-        Metric(f"Mean held-out score to round {statistics.UNTIL}", statistics.heldout_auc, share),
+        Metric(f"Mean held-out score to round {_until(comparison)}", statistics.heldout_auc, share),
     )
+
+
+def _until(comparison: Comparison) -> int:
+    return min(statistics.UNTIL, comparison.rounds)
 
 
 def result_table(comparison: Comparison) -> Element:
@@ -87,11 +93,13 @@ def pace_table(comparison: Comparison) -> Element:
 
 def _pace_metrics(comparison: Comparison) -> tuple[Metric, ...]:
     per_thousand = amount(map(statistics.reward_per_thousand, comparison.runs))
+    at = partial(statistics.heldout_at, budget=comparison.budget)
     within = partial(statistics.heldout_auc_within, budget=comparison.budget)
     return (
         Metric("Reward per 1,000 completions", statistics.reward_per_thousand, per_thousand),
-        Metric(f"Mean held-out score within {comparison.budget:,} completions", within, share),
-        Metric("Last rounds over peak", statistics.last_over_peak, lambda value: f"{value:.2f}"),
+        Metric(f"Held-out score at {comparison.budget:,} completions", at, share),
+        Metric("Its mean until then", within, share),
+        Metric("Last rounds over peak", statistics.last_over_peak, plain),
         Metric("Largest fall", statistics.largest_fall, share),
     )
 
@@ -170,18 +178,18 @@ def _success_row(arm: Arm) -> Element:
     )
 
 
-def sweep_table(comparison: Comparison, tested: Sequence[Arm]) -> Element:
+def sweep_table(comparison: Comparison, reported: Sequence[Arm]) -> Element:
     """Which learning rate was best, measured on the dev split: rows are configurations, columns rates."""
     by_configuration: dict[str, list[Arm]] = {}
     for arm in comparison.arms:
         by_configuration.setdefault(arm.configuration, []).append(arm)
     rates = sorted({arm.learning_rate for arm in comparison.arms})
-    heads = ["Configuration", *map(rate_text, rates), "Best", "Tested at"]
-    rows = [_sweep_row(name, arms, rates, tested) for name, arms in by_configuration.items()]
-    return table(f"Mean held-out score to round {statistics.UNTIL} on dev questions, by rate", [_head(heads)], rows)
+    heads = ["Configuration", *map(rate_text, rates), "Best", "Reported at"]
+    rows = [_sweep_row(name, arms, rates, reported) for name, arms in by_configuration.items()]
+    return table(f"Mean held-out score to round {_until(comparison)} on dev questions, by rate", [_head(heads)], rows)
 
 
-def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], tested: Sequence[Arm]) -> Element:
+def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], reported: Sequence[Arm]) -> Element:
     best = best_rate(arms)
     by_rate = {arm.learning_rate: arm for arm in arms}
     tried = sorted(by_rate)
@@ -191,7 +199,7 @@ def _sweep_row(configuration: str, arms: Sequence[Arm], rates: Sequence[float], 
         cell = estimate_cell(by_rate[rate].estimate(statistics.heldout_auc), share) if rate in by_rate else _empty()
         cell.set("class", "best" if rate == best else "tried")
         cells.append(cell)
-    used = sorted({arm.learning_rate for arm in tested if arm.configuration == configuration})
+    used = sorted({arm.learning_rate for arm in reported if arm.configuration == configuration})
     return element(
         "tr",
         element("th", configuration, scope="row"),

@@ -19,6 +19,9 @@ SETTINGS = {
 CONFIGURATIONS = {
     "8/0": "Alone: each node trains on 8 groups of its own answers per round. Everything is measured against this.",
     "8/0-filtered": "Alone, with the privilege sharing has: generates more, drops groups whose answers all earned the same.",
+    "8/0:plain:grpo:crumbs=0.2": "Alone, and as in the default differences in reward below 0.2 do not count. So what default "
+    "gains over this, it gains by sharing.",
+    "4/4": "Each round 4 groups of its own answers and 4 of others': what the paper found best.",
     "default": "What Waggle does unless told otherwise: 8 questions are drawn and shared; own groups that teach take up to half "
     "of the places, others' the rest; of theirs, only answers that did better than their group count; differences in reward "
     "below 0.2 do not.",
@@ -45,10 +48,11 @@ CLOSING = (
         "is wide, and that is its honest width. One seed has none.",
     ),
     (
-        "Against 8/0 is paired.",
-        "Each seed is compared with the same seed trained alone, as a ratio averaged on the logarithm. ▲ higher and ▼ lower: "
-        "the interval leaves out no difference. ○ undecided: it does not, so chance may explain what is seen. Many comparisons "
-        "stand here and none is corrected for their number: about 1 in 20 would look settled even if nothing differed.",
+        "Against 8/0 and against 4/4 are paired.",
+        "Each seed is compared with the same seed trained alone, or by plain 4/4, as a ratio averaged on the logarithm. "
+        "▲ higher and ▼ lower: the interval leaves out no difference. ○ undecided: it does not, so chance may explain what is "
+        "seen. Many comparisons stand here and none is corrected for their number: about 1 in 20 would look settled even if "
+        "nothing differed.",
     ),
     (
         "Reward is not skill.",
@@ -68,15 +72,17 @@ CLOSING = (
     ),
     (
         "Cost is counted in completions.",
-        "The mean held-out score within a budget reads every configuration up to the completions that the thriftiest run "
-        "generated. Judging others' answers and training on them also take time, which this does not count.",
+        "The held-out score at so many completions, and its mean until then, read every configuration up to what the thriftiest "
+        "run generated. Judging others' answers and training on them also take time, which this does not count.",
     ),
     (
         "How the numbers are made.",
         "Cumulative reward is the sum over rounds of the mean reward. Rounds to a reward, last over peak and largest fall read "
         f"the {WINDOW}-round mean. Rounds are medians over seeds, where never counts as latest. Last over peak is the last "
         f"{WINDOW} rounds over the best {WINDOW}. Largest fall is the deepest drop below the best so far, once that is at "
-        f"least {WORTH_FALLING_FROM:.2f}. The mean held-out score of a run shorter than {UNTIL} rounds is taken to its end.",
+        f"least {WORTH_FALLING_FROM:.2f}. The mean held-out score of a run shorter than {UNTIL} rounds is taken to its end. "
+        "Entropy says how unsure a policy is of its next token: near 0 it always says the same. Others' share of what is "
+        "learned is their part of the absolute advantage that is trained on.",
     ),
     (
         "This swarm is simulated.",
@@ -104,6 +110,7 @@ def setting_words(setting: str) -> str:
 
 def configuration_words(name: str) -> str:
     """What a configuration means; nothing for one that is not known here."""
-    if mixture := re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", name):
-        return f"Each round {mixture[1]} groups of its own answers and {mixture[2]} of others'."
-    return CONFIGURATIONS.get(name, "")
+    if name in CONFIGURATIONS:
+        return CONFIGURATIONS[name]
+    mixture = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", name)
+    return f"Each round {mixture[1]} groups of its own answers and {mixture[2]} of others'." if mixture else ""

@@ -1,0 +1,140 @@
+"""Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from sapo.test_round import LINES, RULES, external, node
+from waggle.engine.contribution import Contribution, Plan
+from waggle.engine.gate import Gate
+from waggle.engine.history import History
+from waggle.policy.checkpoint import Saved
+from waggle.protocol import events
+from waggle.rl.batch import nothing
+from waggle.sapo.fakes import FakePolicy
+from waggle.swarm.identity import text_of
+from waggle.tasks.group import JudgedGroup
+from waggle.tasks.questions import Question, QuestionId
+
+PEER = b"p" * 38
+
+
+@dataclass
+class Kept:
+    """What one life of an engine told and saved, in order, and the history it left behind."""
+
+    history: History
+    told: list[events.EngineEvent] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
+
+    def of(self, kind):
+        return [event for event in self.told if isinstance(event, kind)]
+
+
+class Shown(FakePolicy):
+    """Lets whoever watches see the completions once they are written."""
+
+    def sample(self, prompts, uniforms, params):
+        rows = super().sample(prompts, uniforms, params)
+        flat = [one for row in rows for one in row]
+        tokens = np.zeros((len(flat), params.max_new), np.int32)
+        for line, one in zip(tokens, flat, strict=True):
+            line[: len(one.tokens)] = one.tokens
+        params.watch(tokens, np.array([len(one.tokens) for one in flat]), np.array([one.ended for one in flat]))
+        return rows
+
+
+def contribute(folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0) -> Kept:
+    """Play some rounds from `first` on, as an engine does that is then stopped."""
+    kept = Kept(History(folder / "history.sqlite"))
+    gate = Gate(nothing)
+
+    def save(saved: Saved) -> int:
+        assert saved.round - 1 in {one.round for one in kept.history.told().rounds}, (
+            "the round is in the history before its checkpoint"
+        )
+        kept.saved.append(saved)
+        return 7
+
+    def round_ended() -> None:
+        if len(kept.saved) == rounds:
+            gate.stop()
+
+    Contribution(
+        node=me, rules=RULES, plan=Plan(base="b", held_out=questions, held_out_every=2), history=kept.history, gate=gate,
+        tell=kept.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save,
+        round_ended=round_ended, clock=lambda: 600_000.0,
+    ).run()  # fmt: skip
+    return kept
+
+
+def in_arithmetic(one: JudgedGroup) -> JudgedGroup:
+    group = msgspec.structs.replace(one.group, id=QuestionId("basic_arithmetic", 5, one.group.id.index))
+    return msgspec.structs.replace(
+        one, group=group, question=Question(dataset="basic_arithmetic", seed=one.question.seed, text="How much?")
+    )
+
+
+@pytest.fixture
+def questions(verifier):
+    return verifier.held_out("propositional_logic", "dev", 5)
+
+
+def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):
+    kept = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
+    assert [type(event) for event in kept.told] == [
+        events.HeldOutMeasured,
+        events.QuestionsDrawn,
+        events.GroupsJudged,
+        events.GroupsShared,
+        events.GroupsGathered,
+        events.PolicyUpdated,
+        events.RoundCompleted,
+        events.CheckpointSaved,
+    ]
+    assert kept.told[-1] == events.CheckpointSaved(round=1, bytes=7)
+
+
+def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path):
+    each = RULES.questions * RULES.group_size
+    first = contribute(tmp_path, node(verifier), questions)
+    assert [(saved.round, saved.completions) for saved in first.saved] == [(1, each), (2, 2 * each), (3, 3 * each)]
+    again = contribute(tmp_path, node(verifier), questions, first=3, rounds=1, completions=3 * each)
+    assert [(saved.round, saved.completions) for saved in again.saved] == [(4, 4 * each)]
+    assert [one.round for one in again.history.told().rounds] == [0, 1, 2, 3]
+
+
+def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, questions, tmp_path):
+    first = contribute(tmp_path, node(verifier), questions, rounds=2)
+    assert [event.score.round for event in first.of(events.HeldOutMeasured)] == [0, 2]
+    assert {event.score.total for event in first.of(events.HeldOutMeasured)} == {5}
+    again = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
+    assert [event.score.round for event in again.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
+    assert [score.round for score in again.history.told().held_out] == [0, 2, 4]
+
+
+def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tmp_path):
+    pool = [in_arithmetic(external(number)) for number in range(3)]
+    taught = contribute(tmp_path, node(verifier, lines=("just words",), pool=pool), questions, rounds=1)
+    assert taught.history.taught_by() == {"basic_arithmetic": PEER}
+    assert not taught.of(events.AhaHappened)
+
+    able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)
+    found = [event.aha for event in able.of(events.AhaHappened)]
+    assert able.history.told().ahas == tuple(found)
+    assert len({aha.specialty for aha in found}) == len(found) > 1
+    assert {aha.specialty: aha.origin for aha in found}["Arithmetic"] == text_of(PEER)
+
+    again = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)  # as after a lost checkpoint
+    assert not again.of(events.AhaHappened), "each is the first only once"
+
+
+def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions, tmp_path):
+    me = node(verifier)
+    kept = contribute(tmp_path, replace(me, policy=Shown(LINES)), questions, rounds=1)
+    (grown,) = kept.of(events.CompletionsGrew)
+    assert {text for _, _, text, _ in grown.rows} == set(LINES)
+    assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
