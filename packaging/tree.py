@@ -10,7 +10,10 @@ BEGIN, END = "## The tree\n\n```\n", "```\n"
 ROOMS = ("protocol", "rl", "sapo", "tasks", "policy", "swarm", "engine", "lab", "gui")
 AROUND = (
     ("resources/", "what ships with Waggle: the starter model, and the look (tokens, style sheet, icons, fonts)"),
-    ("tests/", "a folder for each room, and end_to_end/: real engines, real hivemind, a real window"),
+    (
+        "tests/",
+        "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart",
+    ),
     ("packaging/", "dev.py (the two commands), lock.txt (exact versions), tree.py (writes this tree)"),
 )
 

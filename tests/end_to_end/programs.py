@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import waggle
@@ -20,9 +20,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])
 class Program:
     """`waggle NAME ...`: collects the lines of its stdout; `wait` returns the first that fits, or says what came instead."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] = (sys.executable, "-m", "waggle")) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "waggle", *arguments],
+            [*command, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
         )  # fmt: skip
         self.lines: list[tuple[float, bytes]] = []  # with the moment each was read
@@ -128,6 +128,11 @@ class Seed(Program):
 
     def __init__(self, home: Path) -> None:
         super().__init__("seed", "--home", str(home), "--set", "swarm.host=127.0.0.1")
+
+    def end(self) -> int:
+        """A seed does not listen on stdin."""
+        self.process.terminate()
+        return super().end()
 
     def address(self, seconds: float = 60.0) -> str:
         line = self.wait_line(lambda line: b"/ip4/127.0.0.1/tcp/" in line, seconds)

@@ -53,6 +53,21 @@ async def test_one_dead_seed_of_two_does_not_matter(start: Start, seed_address: 
     assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).tried == 2
 
 
+async def test_a_seed_that_comes_later_is_met_also_when_another_is_connected(
+    start: Start, seed_address: str, tmp_path: Path, charter: Charter
+) -> None:
+    port, identity = free_port(), fresh_identity(tmp_path, "late seed")
+    address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
+    one = await start("one", seeds=(seed_address, address))
+    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+
+    async with serving(identity, charter, port=port):
+        met = await one.ear.hear(ReachFound, lambda news: news.peers == 2)
+
+    assert (met.reach, met.tried) == ("connected", 2)
+    assert "alone" not in [news.reach for news in one.ear.all(ReachFound)]
+
+
 async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address: str, tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
     one = await start("one", seeds=(seed_address,), known_peers=path)

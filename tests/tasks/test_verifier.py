@@ -90,6 +90,18 @@ def test_a_killed_child_is_started_again_and_judging_goes_on():
         own.close()
 
 
+def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
+    reasons: list[str] = []
+    own = Verifier(first_swarm(), restarted=reasons.append)
+    try:
+        os.kill(own.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+        assert len(own.answers([("bf", 9)])) == 1
+        assert reasons == ["the verifier ended with signal 9"]
+    finally:
+        own.close()
+
+
 def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
     (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
     foreign = msgspec.structs.replace(question, dataset="no_such_dataset")

@@ -1,4 +1,4 @@
-"""Keeps a node connected: one Dht at a time, started again when it dies, joined again when nobody answers."""
+"""Keeps a node connected: one Dht at a time, started again when it dies, joined again when nobody answers or some are missing."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
-from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht, require_address
+from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht, peer_of, require_address
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
@@ -19,6 +19,7 @@ from waggle.swarm.options import SwarmOptions
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
 PINGED = 8  # peers at a time
+CALLED = 2  # known addresses at a time, while somebody is connected
 SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 RESTART_S = 2.0
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
@@ -133,10 +134,10 @@ class Connection:
         self._pinged &= {peer.peer_id for peer in peers}
         if len(self._pinged) < len(peers) or time.monotonic() - self._answered_at > ANSWER_COUNTS_S / 2:
             await self._ping(dht, peers)
-        if not self._is_reached(peers) and time.monotonic() >= self._join_at:
-            if self._told is not None and self._told.reach == "connected":
+        if time.monotonic() >= self._join_at:
+            if not self._is_reached(peers) and self._told is not None and self._told.reach == "connected":
                 self._say("alone", [], self._told.address)  # before the attempts, which may take a while
-            await self._join(dht)
+            await self._join(dht, peers)
             peers = await dht.peers()
         addresses = await dht.addresses()
         self._say("connected" if self._is_reached(peers) else "alone", peers, addresses[0] if addresses else "")
@@ -172,10 +173,20 @@ class Connection:
         self._check_clock([pong.skew_s for pong in pongs.values()])
         self._remember([peer for peer in peers if peer.peer_id in pongs])
 
-    async def _join(self, dht: Dht) -> None:
+    async def _join(self, dht: Dht, peers: list[Connected]) -> None:
+        """Call everybody known; where somebody is connected, two of them at random, if they are not.
+
+        When a swarm falls apart each part goes on by itself, and nobody in it is alone: only these calls find the others.
+        They are few, because p2pd waits longer after each vain call to a peer, up to minutes, before it makes the next.
+        """
         self._join_at = time.monotonic() + self._options.rejoin * random.uniform(1, 2)
         addresses = [each for each in dict.fromkeys((*self._options.seeds, *self._known)) if not self._is_own(each)]
-        self._tried = len(addresses)
+        if self._is_reached(peers):
+            here = {peer.peer_id for peer in peers}
+            drawn = random.sample(addresses, min(len(addresses), CALLED))
+            addresses = [each for each in drawn if peer_of(each) not in here]
+        else:
+            self._tried = len(addresses)
         skews = []
         for attempt in asyncio.as_completed([_quietly(dht.connect(address)) for address in addresses]):
             pong = await attempt

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -27,7 +27,7 @@ from waggle.tasks.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
-REST_S = 15.0  # before a peer that did not answer is asked again
+REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
 NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
 
@@ -60,8 +60,8 @@ class Gathering:
         self._traffic = traffic
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
-        self._resting: dict[bytes, float] = {}  # peer id -> until, monotonic: no pulls
-        self._silent: dict[bytes, float] = {}  # the same for greetings
+        self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
+        self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._judging: asyncio.Future[Judged] | None = None
 
     async def run(self, connection: Connection) -> None:
@@ -86,7 +86,7 @@ class Gathering:
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id} | _lasting(self._resting) | self._trust.avoided(),
+            avoid={self._peer_id, *await self._resters(connection, current), *self._trust.avoided()},
             tried=self._tried,
             trusted=self._trust.trusted(),
             count=self._options.peers_per_pull,
@@ -105,10 +105,11 @@ class Gathering:
 
     async def _greet(self, connection: Connection) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""
-        trusted, company, silent = self._trust.trusted(), self._trust.company(), _lasting(self._silent)
+        # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
+        trusted, company = self._trust.trusted(), self._trust.company() - _lasting(self._silent)
         asked = [
-            *self._some(trusted - silent, self._options.peers_per_pull // 2),
-            *self._some(company - trusted - silent, NEWCOMERS),
+            *self._some(company & trusted, self._options.peers_per_pull // 2),
+            *self._some(company - trusted, NEWCOMERS),
         ]
         heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
         return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
@@ -151,7 +152,7 @@ class Gathering:
         except PeerAway:  # peers come and go: it is asked again later
             blob = b""
         if not blob:
-            self._resting[origin] = time.monotonic() + REST_S
+            self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
         self._traffic.received(len(blob))
         return origin, blob
 
@@ -189,6 +190,28 @@ class Gathering:
         self._tried[payload] = None
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
+
+    async def _resters(self, connection: Connection, current: Mapping[bytes, Announcement]) -> list[bytes]:
+        self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
+        if not self._unanswered:
+            return []
+        here = {peer.peer_id for peer in await connection.dht.peers()}
+        return resters(self._unanswered, current, here, time.monotonic())
+
+
+def resters(
+    unanswered: Mapping[bytes, tuple[float, bytes]], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
+) -> list[bytes]:
+    """Who did not answer: left alone for a while, and then until it is connected or offers something else.
+
+    p2pd waits longer after each vain call to a peer, up to minutes, before it makes the next: a swarm that was cut in two
+    would wait as long when it is whole again.
+    """
+    return [
+        origin
+        for origin, (until, sha256) in unanswered.items()
+        if now < until or (origin not in here and sha256 == current[origin].sha256)
+    ]
 
 
 def _lasting(rests: dict[bytes, float]) -> set[bytes]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -86,7 +87,8 @@ class _Child:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # the part of a request that it no longer took is lost with it
+                    pipe.close()
 
 
 class Verifier:
