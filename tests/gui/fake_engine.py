@@ -7,12 +7,16 @@ import msgspec
 
 from gui.recorded import ready
 from waggle.protocol import events, wire
-from waggle.protocol.commands import Pause, QueryHistory, Resume, Stop
+from waggle.protocol.commands import ChoosePeer, Pause, QueryHistory, Resume, Stop
 
 
 def tell(event: events.Event) -> None:
     sys.stdout.buffer.write(wire.line(msgspec.structs.replace(event, at=time.time())))  # type: ignore[arg-type, type-var]
     sys.stdout.buffer.flush()
+
+
+def peer(identity: str, choice: events.Choice = "") -> events.PeerChanged:
+    return events.PeerChanged(peer=events.PeerInfo(id=identity, name="Brisk Otter", choice=choice, seen_at=time.time()))
 
 
 def answer(line: bytes) -> bool:
@@ -29,6 +33,11 @@ def answer(line: bytes) -> bool:
             tell(events.CommandDone(id=command.id))
         case QueryHistory():
             tell(events.HistoryTold(rounds=(), held_out=()))
+            tell(events.CommandDone(id=command.id))
+        case ChoosePeer(peer="12D3KooWUnknown"):
+            tell(events.CommandRefused(id=command.id, title=f"{command.peer} is no peer's id.", advice="Copy it whole."))
+        case ChoosePeer():
+            tell(peer(command.peer, command.choice))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False
@@ -54,6 +63,9 @@ def main(kind: str) -> int:
             tell(events.Preparing(part="Warming up", done=0, parts=1))
             tell(ready())
             tell(events.PhaseChanged(phase="contributing", round=3))
+    if kind == "met":
+        tell(peer("12D3KooWKnown"))
+        tell(peer("12D3KooWUnknown"))
     for line in sys.stdin.buffer:
         if not answer(line) and kind != "stubborn":
             tell(events.EngineStopped(round=3))

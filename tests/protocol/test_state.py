@@ -102,3 +102,18 @@ def test_ahas_are_kept_in_their_order_and_come_back_with_the_history():
     assert state.ahas == (one, two)
     assert fold(e.HistoryTold(rounds=(), held_out=(), ahas=(one,))).ahas == (one,)
     assert fold(e.HistoryTold(rounds=(), held_out=()), state=state).ahas == (one, two)
+
+
+@pytest.mark.parametrize(
+    ("fields", "trains"),
+    [
+        ({"received": 1}, True),
+        ({"taken": 1, "choice": "muted"}, True),
+        ({"received": 1, "choice": "blocked"}, False),
+        ({"received": 1, "connection": "gone"}, False),
+        ({}, False),
+    ],
+)
+def test_members_are_those_that_train_with_this_node(fields, trains):
+    peer = e.PeerInfo(id="x", name="Brisk Otter", **fields)
+    assert fold(e.PeerChanged(peer=peer)).members == ((peer,) if trains else ())

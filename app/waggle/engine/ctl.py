@@ -4,7 +4,6 @@ import argparse
 import sys
 import time
 import uuid
-from typing import Literal
 
 from waggle import paths
 from waggle.engine import control
@@ -14,7 +13,7 @@ from waggle.protocol.about_peer import about
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import Snapshot, State
 
-CHOICES: dict[str, Literal["", "muted", "blocked"]] = {"mute": "muted", "block": "blocked", "welcome": ""}
+CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -134,7 +134,7 @@ class CommandSender:
 
     def __call__(self, command: AnyCommand) -> None:
         if not self._source.send(command):
-            self._window.home.hero.release()
+            self._window.release()
 
 
 class _Reporter:

@@ -2,39 +2,50 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from waggle.gui.look import Look
-from waggle.gui.paint import draw_avatar
+from waggle.gui.paint import CHIP_INK, draw_avatar
 from waggle.gui.parts import tip
-from waggle.gui.words import figure, one_line, short_ago, tr
+from waggle.gui.words import figure, one_line, short_ago, tr, visible
+from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 
-COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Rejected", "Delay", "Seen")
-WIDTHS = (178, 128, 120, 64, 122, 84, 104, 78, 72, 64)
-RIGHT = frozenset((3, 4, 5, 6, 7, 8, 9))
-THIRD_RANK = (2, 7)  # drop out when there is little room
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
+WIDTHS = (0, 132, 126, 60, 112, 80, 104, 104, 68, 64)
+SIGN = COLUMNS.index("Standing")
+NAME_ROOM = 150  # pixels that a name keeps:
+DROPPED = (2, 8, 3)  # these columns drop out for it, in this order
+RIGHT = frozenset((3, 4, 5, 6, 8, 9))
+SOFT = frozenset((2, 3, 8, 9))
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
 TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
-SOFT = frozenset((2, 3, 8, 9))
-PEER = Qt.ItemDataRole.UserRole
+SIGNS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
+    "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
+    "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
+}  # fmt: skip
+PEER, STANDING = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
 Index = QModelIndex | QPersistentModelIndex
+
+
+def name_of(peer: PeerInfo) -> str:
+    return one_line(peer.name) or one_line(peer.id)
 
 
 def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
     """One row, in the order of COLUMNS."""
     used = tr("%1 of %2").replace("%1", figure(peer.used)).replace("%2", figure(peer.received)) if peer.received else "–"
     return (
-        one_line(peer.name) or one_line(peer.id),
+        name_of(peer),
         tr(WORDS[peer.connection]),
         one_line(peer.model) or "–",
         figure(peer.round) if peer.round else "–",
         used,
         figure(peer.taken) if peer.taken else "–",
         f"{peer.mean_reward:.2f}" if peer.received else "–",
-        figure(peer.rejected) if peer.rejected else "–",
+        tr(SIGNS[standing(peer, now)][1]),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
         short_ago(peer.seen_at, now) if peer.seen_at else "–",
     )
@@ -48,8 +59,10 @@ class PeerTable(QAbstractTableModel):
         self._look = look
         self._peers: list[PeerInfo] = []
         self._cells: list[tuple[str, ...]] = []
+        self._now = 0.0
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
+        self._now = now
         known = {peer.id: peer for peer in peers}
         if known.keys() != {peer.id for peer in self._peers}:
             self._arrange(peers, now)
@@ -57,9 +70,9 @@ class PeerTable(QAbstractTableModel):
         for i, before in enumerate(self._peers):
             peer = known[before.id]
             words = cells(peer, now)
-            if words != self._cells[i] or peer.connection != before.connection:
+            self._peers[i] = peer
+            if words != self._cells[i]:
                 self._cells[i] = words
-                self._peers[i] = peer
                 self.dataChanged.emit(self.index(i, 0), self.index(i, len(COLUMNS) - 1))
 
     def _arrange(self, peers: Sequence[PeerInfo], now: float) -> None:
@@ -77,11 +90,20 @@ class PeerTable(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self._cells[index.row()][index.column()]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tip(self._cells[index.row()][index.column()])
-        if role == PEER:
-            return self._peers[index.row()]
-        return None
+        peer = self._peers[index.row()]
+        match role:
+            case Qt.ItemDataRole.AccessibleDescriptionRole:
+                return visible(about(peer, self._now))
+            case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
+                return tip(visible(about(peer, self._now)))
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip(self._cells[index.row()][index.column()])
+            case _:
+                return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
+
+    def place_of(self, identity: str) -> int | None:
+        """In which row a peer stands."""
+        return next((i for i, peer in enumerate(self._peers) if peer.id == identity), None)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal:
@@ -104,32 +126,33 @@ class PeerCell(QStyledItemDelegate):
         self._look = look
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        peer, words, at = index.data(PEER), str(index.data()), index.column()
+        peer, stands = index.data(PEER), index.data(STANDING)
+        words, at = str(index.data()), index.column()
         place = QRectF(option.rect)
-        gone = peer.connection == "gone"
+        faded = peer.connection == "gone" or bool(peer.choice)
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(place, self._look.colour("accent_soft"))
         if index.row() < index.model().rowCount() - 1:
             painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._look.colour("border"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        left = 12.0
-        middle = place.center().y()
+        left, middle = 12.0, place.center().y()
+        icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
+        ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
-            draw_avatar(painter, self._look, peer.id, QPointF(place.left() + 24, middle), 12, gone=gone)
+            draw_avatar(painter, self._look, peer.id, QPointF(place.left() + 24, middle), 12, gone=faded)
             left = 46.0
-        elif at == 1:
-            self._look.draw_icon(painter, peer.connection, TONES[peer.connection], QRectF(place.left() + 12, middle - 8, 16, 16))
+        elif icon:
+            tone = TONES[peer.connection] if at == 1 and not faded else ink
+            self._look.draw_icon(painter, icon, tone, QRectF(place.left() + 12, middle - 8, 16, 16))
             left = 34.0
-        self._words(painter, place.adjusted(left, 0, -12, 0), words, at, self._ink(at, words, gone=gone))
+        self._words(painter, place.adjusted(left, 0, -12, 0), words, at, self._look.colour(ink))
         painter.restore()
 
-    def _ink(self, column: int, words: str, *, gone: bool) -> QColor:
-        if gone:
-            return self._look.colour("text_faint")
-        if column == 7 and words != "–":
-            return self._look.colour("bad")
-        return self._look.colour("text_soft" if column in SOFT else "text")
+    def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
+        if column == SIGN and peer.connection != "gone":
+            return CHIP_INK.get(SIGNS[stands][2], "text_soft")
+        return "text_faint" if faded else "text_soft" if column in SOFT else "text"
 
     def _words(self, painter: QPainter, room: QRectF, words: str, column: int, ink: QColor) -> None:
         painter.setFont(self._look.font("label" if column == 0 else "small"))
@@ -143,14 +166,19 @@ class PeerCell(QStyledItemDelegate):
 
 
 class PeerView(QTableView):
-    """Names take what room is left; third-rank columns drop out in a compact window."""
+    """Names take what room is left, and columns drop out for them. A chosen row stays chosen wherever its peer goes."""
+
+    chosen = Signal(str)  # a peer's id; empty: none
 
     def __init__(self, look: Look, model: PeerTable) -> None:
         super().__init__()
+        self._model = model
+        self._chosen = ""
         self.setModel(model)
         self.setItemDelegate(PeerCell(look, self))
         self.setAccessibleName(tr("Peers"))
         self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -160,10 +188,30 @@ class PeerView(QTableView):
         head.setFont(look.font("caption"))
         head.setFixedHeight(34)
         head.setHighlightSections(False)
+        head.setMinimumSectionSize(24)
         for i, width in enumerate(WIDTHS):
             self.setColumnWidth(i, width)
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.selectionModel().selectionChanged.connect(self._choose_selected)
+        model.modelReset.connect(lambda: self.choose(self._chosen))
 
-    def set_compact(self, compact: bool) -> None:
-        for column in THIRD_RANK:
-            self.setColumnHidden(column, compact)
+    def choose(self, identity: str) -> None:
+        """Select the row of this peer; none when it is not here."""
+        place = self._model.place_of(identity)
+        if place is None:
+            self.clearSelection()
+        else:
+            self.selectRow(place)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Drop as few columns as names need."""
+        room = self.viewport().width() - sum(WIDTHS)
+        for column in DROPPED:
+            self.setColumnHidden(column, room < NAME_ROOM)
+            room += WIDTHS[column] if room < NAME_ROOM else 0
+        super().resizeEvent(event)
+
+    def _choose_selected(self) -> None:
+        rows = self.selectionModel().selectedRows()
+        self._chosen = rows[0].data(PEER).id if rows else ""
+        self.chosen.emit(self._chosen)

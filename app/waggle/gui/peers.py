@@ -1,4 +1,4 @@
-"""Peers: a picture of the swarm and how well I can be reached, then who is here, in words."""
+"""Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QPainter
@@ -7,9 +7,11 @@ from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
 from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, text
+from waggle.gui.peer_strip import PeerStrip
 from waggle.gui.peer_table import PeerTable, PeerView
 from waggle.gui.swarm_picture import SwarmPicture
 from waggle.gui.words import one_line, plural, tr
+from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
@@ -121,14 +123,16 @@ class Key(Painted):
 def _legend(look: Look) -> QBoxLayout:
     out = row(Key(look, "accent_line"), text(look, tr("took groups of yours"), "caption", "soft"), gap=4)
     back = row(Key(look, "peer"), text(look, tr("sent groups to you"), "caption", "soft"), gap=4)
-    return row(out, back, text(look, tr("nearer is faster, dashed is a relay"), "caption", "faint"), None, gap=16)
+    near = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+    return row(out, back, (near, 1), gap=16)
 
 
 class Peers(Page):
-    """Picture, reach, table; while nobody is here, one sentence instead of the table."""
+    """Picture, reach, table and the chosen peer; while nobody is here, one sentence instead of the table."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
+        self._state, self._now, self._chosen = State(), 0.0, ""
         self._line = Line(look, role="small", tone="text_soft")
         self._picture, self._reach = SwarmPicture(look), Reach(look)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -136,7 +140,12 @@ class Peers(Page):
         self._band = card((row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32), 1), gap=0)
         self._model = PeerTable(look, self)
         self._view = PeerView(look, self._model)
-        self._table = frame("card", column((self._view, 1), margins=(8, 4, 8, 8)))
+        self._strip = PeerStrip(look)
+        self._strip.commanded.connect(self._ask)
+        self._view.chosen.connect(self._show_chosen)
+        self._view.addActions(self._strip.menu())
+        self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
         self._empty = text(look, "", "body", "soft", wrap=True)
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
@@ -149,17 +158,39 @@ class Peers(Page):
         self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
         self._box.setSpacing(gap)
         self._band.setFixedHeight(226 if self.compact else 250)
-        self._view.set_compact(self.compact)
 
     def show_state(self, state: State, now: float) -> None:
+        self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
         self._picture.show_peers(state.ready.node if state.ready else "", peers)
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
+        self._show_chosen(self._chosen)
         self._below.setCurrentIndex(0 if peers else 1)
         self._legend.setVisible(bool(peers))
         self._empty.setText(_empty(state))
+
+    def choose(self, identity: str) -> None:
+        """Select this peer's row."""
+        self._view.choose(identity)
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._strip.show_replay()
+
+    def release(self) -> None:
+        """A command was not carried out."""
+        self._strip.release()
+
+    def _ask(self, command: ChoosePeer) -> None:
+        """The buttons rest now; whoever pressed one by keyboard stays with the row."""
+        self._view.setFocus()
+        self.commanded.emit(command)
+
+    def _show_chosen(self, identity: str) -> None:
+        self._chosen = identity
+        self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
 
 
 def _empty(state: State) -> str:

@@ -1,12 +1,15 @@
 """Every page in every theme and size, and every state, as pictures: `python -m waggle.gui.screenshots RECORDING FOLDER`.
 
-Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, and those that a window feeds in by itself.
+Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, those that a window feeds in by itself, and
+peers made up for the sake of their standings.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from waggle.gui.app import application
@@ -58,6 +61,28 @@ def _warned(told: Story) -> Story:
     return [*told, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=told[-1].at)]
 
 
+STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but for the sentence of each
+    "Brisk Otter": {"model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "taken": 1301, "trusted": True},
+    "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 5, "used": 5, "taken": 88},
+    "Tall Juniper": {"connection": "relay", "delay_ms": 96.0, "received": 64, "used": 17, "choice": "muted"},
+    "Rapid Vole": {"received": 31, "rejected": 3, "reason": "not the payload that was announced", "doubted_until": 240.0},
+    "Mossy Badger": {"refusal": "runs Waggle 0.3.0, which is newer: update this Waggle to train with it"},
+    "Patient Fern": {"refusal": "trains under another charter (5f0c21aa): one of the two must join by the other's invite"},
+    "Silver Birch": {"received": 22, "used": 9, "taken": 40, "choice": "blocked"},
+    "Humble Newt": {"connection": "gone", "received": 90, "useful": 41, "used": 22, "taken": 71, "trusted": True},
+    "Immeasurably Thoughtful Hippopotamus": {"model": "a-very-long-name-of-a-model-7B-instruct", "taken": 3},
+}  # fmt: skip
+
+
+def _met(told: Story) -> Story:
+    now = told[-1].at
+    plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
+    made = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
+    peers = [msgspec.convert(fields, events.PeerInfo) for fields in made]
+    doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
+    return [*told, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
+
+
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "nothing": (lambda told: [], ("home",)),
     "starting": (_starting, ("home", "live")),
@@ -69,14 +94,15 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(look: Look, told: Sequence[AnyEvent]) -> Window:
-    """A window that has been told these events."""
+def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
+    """A window that has been told these events, by a recording or as if by an engine."""
     current = Current()
     current.tell_time_by_events()
     window = Window(look, current, can_start=lambda: current.state.phase == "problem" and current.state.problem is not None)
     for event in told:
         current.take(event)
-    window.show_replay()
+    if replay:
+        window.show_replay()
     window.show()
     return window
 
@@ -97,6 +123,24 @@ def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
         window = window_of(look, story(told))
         for page in pages:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
+    window.hide()
+    yield from _standings(look, _met(told), folder)
+
+
+def _standings(look: Look, told: Story, folder: Path) -> Iterator[Path]:
+    """Peers in every standing, one of them chosen."""
+    window = window_of(look, told, replay=False)
+    window.show_page("peers")
+    for size in SIZES:
+        window.resize(*size)
+        for theme in THEMES:
+            look.use(theme)
+            window.peers.choose("12D3KooWBrisk Otter")
+            yield _take(window, "peers", folder / f"chosen-{theme}-{size[0]}x{size[1]}.png")
+    look.use("light")
+    for name in STANDINGS:
+        window.peers.choose(f"12D3KooW{name}")
+        yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 
 

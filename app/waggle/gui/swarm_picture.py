@@ -26,6 +26,10 @@ class Placed(msgspec.Struct, frozen=True):
     right: bool
     named: bool
 
+    @property
+    def faded(self) -> bool:
+        return self.peer.connection == "gone" or bool(self.peer.choice)
+
 
 def reach(peer: PeerInfo) -> float:
     """How far out a peer stands, in shares of the outer ring."""
@@ -85,7 +89,7 @@ class SwarmPicture(Painted):
         for one in around:
             self._tie(painter, centre, one)
         for one in around:
-            draw_avatar(painter, self.look, one.peer.id, one.place, 13, gone=one.peer.connection == "gone")
+            draw_avatar(painter, self.look, one.peer.id, one.place, 13, gone=one.faded)
             if one.named:
                 self._name(painter, one)
         painter.setPen(QPen(self.look.colour("surface"), 5))
@@ -121,5 +125,5 @@ class SwarmPicture(Painted):
         box = QRectF(left, one.place.y() - 9, width + 2, 18)
         painter.fillRect(box.adjusted(-2, 2, 2, -2), self.look.colour("surface"))
         painter.setFont(font)
-        painter.setPen(self.look.colour("text_faint" if one.peer.connection == "gone" else "text_soft"))
+        painter.setPen(self.look.colour("text_faint" if one.faded else "text_soft"))
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)

@@ -35,8 +35,8 @@ class Window(QWidget):
         self._look, self._current = look, current
         self._compact: bool | None = None
         self._leaving = False
-        self.home = Home(look, can_start)
-        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": Peers(look)}
+        self.home, self.peers = Home(look, can_start), Peers(look)
+        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers}
         self.rail, self.status = Rail(look), Status(look)
         self._stack = QStackedWidget()
         for page in self.pages.values():
@@ -76,8 +76,13 @@ class Window(QWidget):
 
     def refused(self, title: str, advice: str) -> None:
         """A command was not carried out."""
-        self.home.hero.release()
+        self.release()
         self.notice(f"{title} {advice}".strip())
+
+    def release(self) -> None:
+        """What waits for an answer that will not come can be asked for again."""
+        self.home.hero.release()
+        self.peers.release()
 
     def show_replay(self, skipped: int = 0) -> None:
         """Say for good that this is no living engine."""
@@ -85,6 +90,7 @@ class Window(QWidget):
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
         self.status.mark(words)
+        self.peers.show_replay()
         self.setWindowTitle(f"Waggle: {words}")
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -1,20 +1,41 @@
 """What this node thinks of a peer, in one sentence. The page Peers and `waggle ctl peers` both say this. Pure."""
 
+from typing import Literal
+
 from waggle.protocol.events import PeerInfo
+
+Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]
+
+
+def standing(peer: PeerInfo, now: float) -> Standing:
+    """The first thing that decides how the peer is treated at unix time `now`; a person's word comes before all else."""
+    if peer.choice:
+        return peer.choice
+    if peer.refusal:
+        return "differs"
+    if peer.doubted_until > now:
+        return "doubted"
+    return "trusted" if peer.trusted else "plain"
 
 
 def about(peer: PeerInfo, now: float) -> str:
-    """The first thing that decides how the peer is treated at unix time `now`, and the figures behind it."""
-    if peer.choice == "blocked":
-        return "You blocked it: nothing of it is used here, and it gets nothing from here."
-    if peer.choice == "muted":
-        return "You muted it: nothing of it is used here."
-    if peer.refusal:
-        return f"It {peer.refusal}."
-    if peer.doubted_until > now:
-        return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
-    if peer.trusted:
-        return f"It is asked first: {_of_use(peer)}, {_refused(peer)}."
+    """That, and the figures behind it."""
+    match standing(peer, now):
+        case "blocked":
+            return "You blocked it: nothing is learned from it, and it gets nothing from here."
+        case "muted":
+            return "You muted it: nothing is learned from it, but it still gets your groups."
+        case "differs":
+            return f"It {peer.refusal}."
+        case "doubted":
+            return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
+        case "trusted":
+            return f"It is trusted, so it is asked first: {_of_use(peer)}, {_refused(peer)}."
+        case "plain":
+            return _plain(peer)
+
+
+def _plain(peer: PeerInfo) -> str:
     if peer.received:
         return f"It is asked like any stranger: {_of_use(peer)} so far, {_refused(peer)}."
     if peer.taken:

@@ -1,8 +1,10 @@
 """What the engine can be asked to do: one JSON line each, in the imperative. Every command is answered by its `id`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
+
+from waggle.protocol.events import Choice
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
@@ -36,7 +38,7 @@ class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
     """Mute a peer (nothing of it is learned here), block it (it gets nothing from here either), or take that back (empty)."""
 
     peer: Annotated[str, msgspec.Meta(max_length=64)]
-    choice: Literal["", "muted", "blocked"]
+    choice: Choice
 
 
 AnyCommand = ChoosePeer | Pause | Resume | Stop | Status | QueryHistory

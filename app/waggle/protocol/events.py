@@ -11,6 +11,7 @@ import msgspec
 Phase = Literal["preparing", "contributing", "finishing", "paused", "stopped", "problem"]
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
+Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
 
 RIGHT = 0.99  # rewards from here on are shown as right
 
@@ -121,7 +122,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str = ""  # why it cannot train with this node at all
     doubted_until: float = 0.0  # not asked for groups before
     trusted: bool = False  # it was of use, and is asked first
-    choice: Literal["", "muted", "blocked"] = ""  # a person's
+    choice: Choice = ""
     mean_reward: float = 0.0
     delay_ms: float | None = None
     seen_at: float = 0.0

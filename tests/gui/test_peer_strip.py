@@ -1,0 +1,254 @@
+"""A peer is chosen, explained in one sentence, muted, blocked, welcomed back: by button, menu, keyboard and a real pipe."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import ready
+from waggle.gui.app import CommandSender
+from waggle.gui.engine_process import EngineProcess
+from waggle.gui.look import Look
+from waggle.gui.peer_strip import HINT
+from waggle.gui.peer_table import DROPPED, SIGN, PeerTable
+from waggle.gui.peers import Peers
+from waggle.gui.replay import Replay
+from waggle.gui.window import Window
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, ChoosePeer
+from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.state import AnyEvent
+
+Told = Callable[..., Window]
+NOW = 1_790_000_000.0
+FAKE = Path(__file__).with_name("fake_engine.py")
+OTTER = PeerInfo(id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, taken=9, trusted=True, seen_at=NOW)
+WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, used=1, seen_at=NOW)
+
+
+def met(*peers: PeerInfo) -> list[AnyEvent]:
+    """A running engine that has met these."""
+    running = events.PhaseChanged(phase="contributing", round=1, at=NOW)
+    return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
+
+
+def page_of(window: Window, chosen: str = "") -> tuple[Peers, list[AnyCommand]]:
+    """The page Peers with this peer chosen, and what it asks of the engine."""
+    window.show_page("peers")
+    window.peers.choose(chosen)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    return window.peers, sent
+
+
+def tell(window: Window, *told: AnyEvent) -> None:
+    for event in told:
+        window._current.take(event)
+    window._current.flush()
+
+
+def asked(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
+    return [(command.peer, command.choice) for command in sent if isinstance(command, ChoosePeer)]
+
+
+def offered(page: Peers) -> dict[str, bool]:
+    """Words of the buttons that are seen, and whether each can be pressed."""
+    return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({}, "–"),
+        ({"trusted": True}, "Trusted"),
+        ({"doubted_until": NOW + 60, "reason": "too large"}, "In doubt"),
+        ({"doubted_until": NOW, "reason": "too large"}, "–"),
+        ({"refusal": "runs Waggle 0.2"}, "Differs"),
+        ({"choice": "muted", "trusted": True}, "Muted"),
+        ({"choice": "blocked"}, "Blocked"),
+    ],
+)
+def test_a_row_says_how_its_peer_stands(look: Look, fields: dict[str, object], word: str) -> None:
+    table = PeerTable(look)
+    table.show_peers([replace(WREN, **fields)], NOW)
+    assert table.index(0, SIGN).data() == word
+
+
+def test_a_row_that_only_changes_its_standing_is_said_to_change(look: Look) -> None:
+    table = PeerTable(look)
+    peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
+    table.show_peers(peers, NOW)
+    changed: list[int] = []
+    table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
+    table.show_peers(peers, NOW + 30)
+    assert changed == []
+    table.show_peers(peers, NOW + 61)
+    assert changed == [1]
+    assert table.index(1, SIGN).data() == "–"
+
+
+def test_the_sentence_is_read_out_and_shown_on_hovering(look: Look) -> None:
+    table = PeerTable(look)
+    table.show_peers([replace(WREN, doubted_until=NOW + 60, reason="<b>\u202etoo large")], NOW)
+    says = "It broke a rule (<b>\ufffdtoo large): it is asked again in 60 s."
+    assert table.index(0, 0).data(Qt.ItemDataRole.AccessibleDescriptionRole) == says
+    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, SIGN).data(Qt.ItemDataRole.ToolTipRole))
+
+
+def test_nothing_is_chosen_until_a_person_chooses(window_told: Told) -> None:
+    page, _ = page_of(window_told(met(OTTER, WREN)))
+    assert page._strip._says.text() == HINT
+    assert offered(page) == {}
+    assert not any(action.isEnabled() for action in page._strip.menu())
+
+
+def test_the_chosen_peer_is_explained_in_plain_text(window_told: Told) -> None:
+    strange = replace(OTTER, name="<i>Otter\u202e", trusted=False, refusal="runs <b>0.2\n")
+    page, _ = page_of(window_told(met(strange)), OTTER.id)
+    assert page._strip._name.words() == "<i>Otter\ufffd"
+    assert page._strip._says.text() == "It runs <b>0.2\u21b5."
+    assert page._strip._says.textFormat() == Qt.TextFormat.PlainText
+
+
+@pytest.mark.parametrize(("verb", "choice", "stands"), [("Mute", "muted", "Muted"), ("Block", "blocked", "Blocked")])
+def test_a_choice_is_asked_for_told_and_taken_back(window_told: Told, verb: str, choice: Choice, stands: str) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, sent = page_of(window, OTTER.id)
+    assert offered(page) == {"Mute": True, "Block": True}
+    page._strip._buttons[choice].click()
+    assert asked(sent) == [(OTTER.id, choice)]
+    assert set(offered(page).values()) == {False}, "one press is one command"
+    tell(window, events.PeerChanged(peer=replace(OTTER, delay_ms=3.0)))
+    assert set(offered(page).values()) == {False}, "that was another change"
+    tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
+    assert offered(page) == {"Welcome back": True}
+    assert page._model.index(0, SIGN).data() == stands
+    page._strip._buttons[""].click()
+    tell(window, events.PeerChanged(peer=OTTER))
+    assert asked(sent) == [(OTTER.id, choice), (OTTER.id, "")]
+    assert offered(page) == {"Mute": True, "Block": True}
+
+
+def test_while_one_peer_waits_another_can_be_muted(window_told: Told) -> None:
+    page, sent = page_of(window_told(met(OTTER, WREN)), OTTER.id)
+    page._strip._buttons["muted"].click()
+    assert offered(page) == {"Muting…": False, "Block": False}
+    page.choose(WREN.id)
+    assert offered(page) == {"Mute": True, "Block": True}
+    page._strip._buttons["blocked"].click()
+    assert asked(sent) == [(OTTER.id, "muted"), (WREN.id, "blocked")]
+
+
+def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Told) -> None:
+    window = window_told(met(OTTER))
+    page, _ = page_of(window, OTTER.id)
+    page._strip._buttons["muted"].click()
+    window.refused("The swarm is not joined yet.", "Try again in a moment.")
+    assert offered(page) == {"Mute": True, "Block": True}
+    assert window.status._notice._shown[0] == "The swarm is not joined yet. Try again in a moment."
+
+
+def test_a_replay_cannot_be_changed_and_says_so(window_told: Told, recording: Path) -> None:
+    window = window_told(met(OTTER))
+    window.show_replay()
+    page, _ = page_of(window, OTTER.id)
+    window.commanded.connect(CommandSender(Replay(recording), window))
+    assert offered(page) == {"Mute": False, "Block": False}
+    assert page._strip._hindrance.words() == "A recorded run cannot be changed."
+    assert page._strip._buttons["muted"].toolTip() == page._strip._buttons["muted"].accessibleDescription()
+    assert [action.text() for action in page._strip.menu() if action.isEnabled()] == ["Copy peer id"]
+
+
+@pytest.mark.parametrize(
+    ("told", "why_not"),
+    [
+        (events.EngineGone(code=9, restarts=1), "The engine is not running."),
+        (events.Preparing(part="Loading the model", done=1, parts=3), "The engine is still starting."),
+    ],
+)
+def test_an_engine_that_cannot_answer_is_not_asked(window_told: Told, told: AnyEvent, why_not: str) -> None:
+    window = window_told(met(OTTER))
+    page, _ = page_of(window, OTTER.id)
+    page._strip._buttons["muted"].click()
+    tell(window, told)
+    assert offered(page) == {"Mute": False, "Block": False}
+    assert page._strip._hindrance.words() == why_not
+    tell(window, events.PhaseChanged(phase="contributing", round=2))
+    assert offered(page) == {"Mute": True, "Block": True}, "what the last engine was asked is forgotten"
+
+
+def test_a_chosen_row_stays_chosen_when_peers_come(window_told: Told) -> None:
+    window = window_told(met(WREN))
+    page, _ = page_of(window, WREN.id)
+    tell(window, events.PeerChanged(peer=OTTER))
+    assert page._model.place_of(WREN.id) == 1, "the newcomer stands before it"
+    assert [index.row() for index in page._view.selectionModel().selectedRows()] == [1]
+    assert page._strip._name.words() == "Clever Wren"
+
+
+def test_all_of_it_is_done_by_keyboard(window_told: Told, qtbot: QtBot, qapp: QApplication) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, sent = page_of(window)
+    with qtbot.waitActive(window, timeout=5000):
+        window.activateWindow()
+    page._view.setFocus()
+    qtbot.keyClick(page._view, Qt.Key.Key_Down)
+    qtbot.keyClick(page._view, Qt.Key.Key_Down)
+    assert page._strip._name.words() == "Clever Wren"
+    qtbot.keyClick(page._view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert qapp.clipboard().text() == WREN.id
+    qtbot.keyClick(page._view, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+    tell(window, events.PeerChanged(peer=replace(WREN, choice="blocked")))
+    qtbot.keyClick(page._view, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+    assert asked(sent) == [(WREN.id, "blocked"), (WREN.id, "")]
+    tell(window, events.PeerChanged(peer=WREN))
+    qtbot.keyClick(page._view, Qt.Key.Key_Tab)
+    assert qapp.focusWidget() is page._strip._buttons["muted"]
+    qtbot.keyClick(page._strip._buttons["muted"], Qt.Key.Key_Space)
+    assert asked(sent)[-1] == (WREN.id, "muted")
+    assert qapp.focusWidget() is page._view, "the resting button hands the focus to the row"
+
+
+def test_the_menu_of_a_row_offers_what_the_buttons_do(window_told: Told) -> None:
+    window = window_told(met(OTTER, replace(WREN, choice="muted")))
+    page, sent = page_of(window, OTTER.id)
+    assert page._view.contextMenuPolicy() == Qt.ContextMenuPolicy.ActionsContextMenu
+    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Mute", "Block", "Copy peer id"]
+    page.choose(WREN.id)
+    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Welcome back", "Copy peer id"]
+    page._view.actions()[2].trigger()
+    assert asked(sent) == [(WREN.id, "")]
+
+
+def test_columns_drop_out_so_that_names_keep_their_room(window_told: Told) -> None:
+    for width, dropped in ((1280, 0), (1024, 1), (900, 3)):
+        page, _ = page_of(window_told(met(OTTER), width, 640))
+        hidden = [column for column in DROPPED if page._view.isColumnHidden(column)]
+        assert hidden == list(DROPPED[:dropped])
+        assert page._view.columnWidth(0) >= 150
+
+
+def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    window = window_told([])
+    engine = EngineProcess([sys.executable, str(FAKE), "met"], farewell=1.0)
+    engine.told.connect(window._current.take)
+    engine.refused.connect(window.refused)
+    window.commanded.connect(CommandSender(engine, window))
+    engine.start()
+    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=10_000)
+    page, _ = page_of(window, "12D3KooWKnown")
+    page._strip._buttons["muted"].click()
+    qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=5000)
+    page.choose("12D3KooWUnknown")
+    page._strip._buttons["blocked"].click()
+    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._shown[0], timeout=5000)
+    assert offered(page) == {"Mute": True, "Block": True}
+    with qtbot.waitSignal(engine.ended, timeout=5000):
+        engine.stop()
