@@ -16,7 +16,7 @@ HEALED_S = 30.0
 
 @pytest.mark.privileged
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.slow)])
 def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: str) -> None:
     if reason := why_not():
         pytest.skip(reason)

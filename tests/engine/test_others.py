@@ -1,0 +1,49 @@
+"""A person's word on a peer reaches the swarm, and what cannot be meant is refused in words."""
+
+from pathlib import Path
+
+import pytest
+
+from swarm.live import fresh_identity
+from waggle.engine import ctl, others
+from waggle.errors import EngineError
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import State
+from waggle.swarm.identity import text_of
+from waggle.swarm.node import SwarmNode
+from waggle.swarm.options import SwarmOptions
+from waggle.swarm.solo import SoloSwarm
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.verifier import Verifier
+
+
+def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
+    own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
+    told: list[object] = []
+    node = SwarmNode(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, told.append)
+
+    others.choose(node, text_of(peer), "muted")
+
+    assert node._trust.of(peer).choice == "muted"
+    assert b"muted" in (tmp_path / "standings.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "Brisk Otter", "12D3KooW", "0" * 52])
+def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name: str) -> None:
+    node = SwarmNode(SwarmOptions(), first_swarm(), fresh_identity(tmp_path, "own"), verifier, lambda news: None)
+    with pytest.raises(EngineError, match="is no peer's id"):
+        others.choose(node, name, "blocked")
+
+
+def test_alone_there_is_nobody_to_mute() -> None:
+    with pytest.raises(EngineError, match="no peers in a swarm of one"):
+        others.choose(SoloSwarm(), "anybody", "muted")
+
+
+def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
+    gone = PeerInfo(id="a", name="Brisk Otter", connection="gone", received=9, useful=3)
+    here = PeerInfo(id="b", name="Calm Vole", connection="direct", choice="blocked")
+    first, second = ctl.list_peers(State(peers={"a": gone, "b": here}), now=0.0).split("\n")
+    assert first.startswith("Calm Vole  b  You blocked it")
+    assert second.startswith("Brisk Otter  a  ")
+    assert ctl.list_peers(State(), now=0.0) == "No peer has been met yet."
