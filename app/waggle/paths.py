@@ -42,13 +42,17 @@ class Home:
         return self.root / "standings.json"
 
     @property
+    def charters(self) -> Path:
+        return self.root / "charters"
+
+    @property
     def control(self) -> Path:
         """The folder (0700) of the control socket."""
         return self.root / "control"
 
     def prepare(self) -> "Home":
         """Make the folders; raises OSError where the disk says no."""
-        for folder in (self.root, self.checkpoints, self.events, self.control):
+        for folder in (self.root, self.checkpoints, self.events, self.charters, self.control):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 

@@ -20,7 +20,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seeds: tuple[str, ...] = ()  # multiaddresses with a peer id: /ip4/192.0.2.1/tcp/4001/p2p/12D3...
     host: str = "0.0.0.0"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: any free one
-    charter: str = ""  # a charter file; empty: the swarm that ships with Waggle
+    charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

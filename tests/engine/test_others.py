@@ -2,19 +2,41 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from swarm.live import fresh_identity
+from swarm.live import fresh_identity, serving
+from waggle import paths
 from waggle.engine import ctl, others
-from waggle.errors import EngineError
+from waggle.errors import CharterError, EngineError
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
+from waggle.settings import Settings, Swarm
 from waggle.swarm.identity import text_of
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.solo import SoloSwarm
+from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier
+
+
+async def test_a_charter_named_by_its_hash_is_asked_of_the_seeds_once_and_kept(tmp_path: Path) -> None:
+    charter = msgspec.structs.replace(first_swarm(), name="Another swarm")
+    home = paths.Home(tmp_path / "home").prepare()
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        assert await others.charter_of(home, chosen) == charter
+    assert await others.charter_of(home, chosen) == charter  # the seed is gone
+
+
+async def test_a_kept_charter_that_was_changed_is_refused(tmp_path: Path) -> None:
+    home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
+    digest = charter.digest.hex()
+    changed = msgspec.structs.replace(charter, name="Not the one")
+    (home.charters / f"{digest}.json").write_bytes(charters.encode(changed))
+    with pytest.raises(CharterError, match="not the one the invite names"):
+        await others.charter_of(home, Settings(swarm=Swarm(charter=digest)))
 
 
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:

@@ -1,6 +1,9 @@
 """Others: joins the swarm a person chose, and turns its news into events."""
 
+import os
+import re
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
@@ -10,13 +13,17 @@ from waggle.errors import EngineError
 from waggle.protocol import events
 from waggle.settings import Settings
 from waggle.swarm import news
-from waggle.swarm.identity import Identity, name_of, peer_id_of, text_of
+from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.seed import fetch_charter
 from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
+from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
+
+HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def options_of(home: paths.Home, chosen: Settings) -> SwarmOptions:
@@ -28,6 +35,26 @@ def options_of(home: paths.Home, chosen: Settings) -> SwarmOptions:
         known_peers=home.known_peers,
         standings=home.standings,
     )
+
+
+async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
+    """The charter that the settings name: shipped, in a file, or by its hash; raises CharterError and SwarmError.
+
+    One named by its hash is asked of the seeds once, checked, and kept.
+    """
+    named = chosen.swarm.charter
+    if not named:
+        return charters.first_swarm()
+    if not HASH.fullmatch(named):
+        return charters.read(Path(named).expanduser())
+    kept = home.charters / f"{named}.json"
+    if kept.exists():
+        return charters.read(kept, expected=bytes.fromhex(named))
+    charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
+    beside = kept.with_suffix(".new")
+    beside.write_bytes(charters.encode(charter))
+    os.replace(beside, kept)
+    return charter
 
 
 async def join(

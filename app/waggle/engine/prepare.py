@@ -23,7 +23,6 @@ from waggle.sapo.round import Node, Rules
 from waggle.settings import Settings
 from waggle.swarm import identity
 from waggle.swarm.trust import Choice
-from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
@@ -55,7 +54,7 @@ async def prepare(
 ) -> Prepared:
     """Make everything a round needs; `stack` closes it again. Raises WaggleError."""
     loop = asyncio.get_running_loop()
-    charter = charters.read(Path(chosen.swarm.charter).expanduser()) if chosen.swarm.charter else charters.first_swarm()
+    charter = await others.charter_of(home, chosen)
     specialties = _specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = _model_folder(chosen)

@@ -5,12 +5,10 @@ import asyncio
 import contextlib
 import signal
 import sys
-from pathlib import Path
 
 from waggle import paths, settings
 from waggle.engine import others
 from waggle.swarm import identity, seed
-from waggle.tasks import charter as charters
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
-    charter = charters.read(Path(chosen.swarm.charter).expanduser()) if chosen.swarm.charter else charters.first_swarm()
+    charter = await others.charter_of(home, chosen)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead

@@ -78,10 +78,10 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
     return charter
 
 
-def read(path: Path) -> Charter:
-    """Read a charter from a file; raises CharterError."""
+def read(path: Path, *, expected: bytes | None = None) -> Charter:
+    """Read a charter from a file; raises CharterError, also for one that does not hash to `expected`."""
     try:
-        return decode(path.read_bytes())
+        return decode(path.read_bytes(), expected=expected)
     except OSError as error:
         raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
 
