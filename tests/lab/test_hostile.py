@@ -75,6 +75,7 @@ def test_figures_add_up_what_got_through() -> None:
     [
         (["--attacks", "tickling"], "There is no attack tickling."),
         (["--hostile", "8"], "--hostile takes numbers from 1 to 7."),
+        (["--bounds", "iron"], "There are no bounds iron."),
         (["--seeds", "one"], "--seeds one is not a list of numbers."),
     ],
 )
@@ -89,7 +90,7 @@ def test_sieges_that_are_finished_are_not_laid_again(tmp_path: Path, capsys: pyt
     done = siege(NAMES[0], 2, 0, None)
     done = msgspec.structs.replace(done, key=msgspec.structs.replace(done.key, rounds=30, split="test"))
     (tmp_path / "sieges.jsonl").write_bytes(msgspec.json.encode(done) + b"\n")
-    options = ["--attacks", NAMES[0], "--hostile", "2", "--seeds", "", "--out", str(tmp_path)]
+    options = ["--attacks", NAMES[0], "--hostile", "2", "--seeds", "", "--bounds", "", "--out", str(tmp_path)]
     assert main(["lab", "hostile", *options]) == 1
     assert "Add --resume" in capsys.readouterr().err
     assert main(["lab", "hostile", *options, "--resume"]) == 0

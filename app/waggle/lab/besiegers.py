@@ -22,6 +22,7 @@ from waggle.tasks.verifier import Verifier
 
 ALL = "all at once"
 NONE = "none"
+POISON = "poison"
 CROWD = 40  # made-up names announced in one round
 CALLS = 200  # made to every peer in one round
 LASTS = 4  # rounds until a peer that is not poisoning comes back under another name
@@ -81,7 +82,7 @@ class _Camp:
         everything = self._orders.attack == ALL
         poisoners = [await self._join() for _ in range(self._orders.count)] if everything else []
         others = [await self._join() for _ in range(self._orders.count)]
-        rest = [name for name in NAMES if name != "poison"]
+        rest = [name for name in NAMES if name != POISON]
         self._pipe.send("ready")
         try:
             while (number := await asyncio.to_thread(self._pipe.recv)) is not None:

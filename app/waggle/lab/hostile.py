@@ -12,7 +12,9 @@ import torch
 from tqdm import tqdm
 
 from waggle.errors import LabError
-from waggle.lab.besiegers import ALL, NAMES, NONE
+from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
+from waggle.lab.comparison import DEFAULT
+from waggle.lab.plan import BOUNDS
 from waggle.lab.results import Book, commit
 from waggle.lab.siege import Key, Siege, lay
 from waggle.lab.statistics import Estimate, estimate
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", default="0,1,2,3,4", help="of the sieges by all attacks at once, and of those without any")
     parser.add_argument("--learning-rounds", type=int, default=150, help="of these")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="of the reserved questions")
-    parser.add_argument("--unbounded", action="store_true", help="also all at once with the bounds on peers lifted")
+    parser.add_argument("--bounds", default=",".join(BOUNDS), help="of the sieges by poisoners alone: what each bound is worth")
     parser.add_argument("--out", type=Path, required=True, help="folder for sieges.jsonl, the table and the figures")
     parser.add_argument("--resume", action="store_true", help="go on with the sieges in that folder")
 
@@ -44,12 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     book = _open(arguments.out / "sieges.jsonl", resume=arguments.resume)
     missing = [key for key in keys if key not in book]
     charter = first_swarm()
-    reserved = _reserved(charter, arguments.split) if any(key.attack in (ALL, NONE) for key in missing) else ()
+    reserved = _reserved(charter, arguments.split) if any(key.attack in (ALL, NONE, POISON) for key in missing) else ()
     with tqdm(total=sum(key.rounds for key in keys), unit=" rounds", file=sys.stderr, smoothing=0.02) as bar:
         bar.update(sum(key.rounds for key in keys if key in book))
         for key in missing:
             bar.set_postfix_str(f"{key.attack}, {key.hostile} hostile")
-            questions = reserved if key.attack in (ALL, NONE) else ()
+            questions = reserved if key.rounds > arguments.rounds else ()
             book.keep(asyncio.run(lay(key, charter, questions, commit(), lambda _: bar.update(1))))
     sieges = [book[key] for key in keys]
     (arguments.out / "table.md").write_text(table(sieges), encoding="utf-8")
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
     """The numbers that documents quote."""
-    attacked = [siege for siege in sieges if siege.key.attack != NONE and siege.key.bounded]
+    attacked = [siege for siege in sieges if siege.key.attack != NONE]
     found: dict[str, float | str] = {
         "code_executions": sum(siege.code_executions for siege in attacked),
         "crashes": sum(siege.crashes for siege in attacked),
@@ -74,11 +76,12 @@ def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
         if ratio is not None:
             found[f"heldout_ratio_{of}"] = ratio.mean
             found[f"heldout_ratio_{of}_interval"] = f"{ratio.low:.3f} to {ratio.high:.3f}"
-            found[f"trigger_rate_{of}"] = _trigger(sieges, ALL, hostile, bounded=True)
-            clean = _trigger(sieges, NONE, hostile, bounded=True)
+            found[f"trigger_rate_{of}"] = _trigger(sieges, ALL, hostile)
+            clean = _trigger(sieges, NONE, hostile)
             found["trigger_rate_clean"] = max(clean, float(found.get("trigger_rate_clean", 0.0)))
-        if any(not siege.key.bounded and siege.key.hostile == hostile for siege in sieges):
-            found[f"trigger_rate_{of}_unbounded"] = _trigger(sieges, ALL, hostile, bounded=False)
+        for siege in sieges:
+            if siege.key.attack == POISON and siege.key.hostile == hostile and siege.held_out:
+                found[f"trigger_rate_{of}_poison_{siege.key.configuration}"] = siege.trigger_rate
     return found
 
 
@@ -87,7 +90,7 @@ def learning_ratio(sieges: Sequence[Siege], hostile: int) -> Estimate | None:
     scores = {
         (siege.key.attack, siege.key.seed): stats.fmean(siege.held_out)
         for siege in sieges
-        if siege.key.honest == NODES - hostile and siege.key.bounded and siege.held_out
+        if siege.key.honest == NODES - hostile and siege.held_out
     }
     seeds = [seed for attack, seed in scores if attack == ALL and scores.get((NONE, seed), 0.0) > 0]
     ratios = [scores[ALL, seed] / scores[NONE, seed] for seed in seeds]
@@ -101,7 +104,7 @@ def table(sieges: Sequence[Siege]) -> str:
     rows = [head, "|" + " --- |" * 14 + "\n"]
     for siege in sieges:
         key = siege.key
-        name = key.attack if key.bounded else f"{key.attack}, unbounded"
+        name = key.attack if key.configuration == DEFAULT else f"{key.attack} ({key.configuration})"
         score = f"{stats.fmean(siege.held_out):.3f}" if siege.held_out else "-"
         cells = (
             name, key.hostile, key.seed, siege.code_executions, siege.crashes, siege.wrong_answers_accepted,
@@ -112,12 +115,8 @@ def table(sieges: Sequence[Siege]) -> str:
     return "".join(rows)
 
 
-def _trigger(sieges: Sequence[Siege], attack: str, hostile: int, *, bounded: bool) -> float:
-    found = [
-        siege.trigger_rate
-        for siege in sieges
-        if siege.key.attack == attack and siege.key.honest == NODES - hostile and siege.key.bounded == bounded
-    ]
+def _trigger(sieges: Sequence[Siege], attack: str, hostile: int) -> float:
+    found = [siege.trigger_rate for siege in sieges if siege.key.attack == attack and siege.key.honest == NODES - hostile]
     return stats.fmean(found) if found else 0.0
 
 
@@ -130,6 +129,14 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
             raise LabError(f"There is no attack {name}.", f"There are: {', '.join(NAMES)}.")
         for count in counts:
             yield Key(attack=name, honest=NODES - count, hostile=count, rounds=arguments.rounds, seed=0, split=arguments.split)
+    for name in filter(None, arguments.bounds.split(",")):
+        if name not in BOUNDS:
+            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(BOUNDS)}.")
+        for count in counts:
+            yield Key(
+                attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
+                split=arguments.split,
+            )  # fmt: skip
     for seed in _numbers(arguments.seeds, "--seeds"):
         for count in counts:
             usual = Key(
@@ -142,8 +149,6 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
             )
             yield msgspec.structs.replace(usual, attack=NONE, hostile=0)
             yield usual
-            if arguments.unbounded:
-                yield msgspec.structs.replace(usual, bounded=False)
 
 
 def _numbers(text: str, option: str) -> list[int]:

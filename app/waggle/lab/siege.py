@@ -22,12 +22,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from waggle import paths
 from waggle.lab.attacks import PHRASE
 from waggle.lab.besiegers import NONE, Orders, besiege
+from waggle.lab.comparison import DEFAULT
+from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
 from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
-from waggle.sapo.bounds import UNBOUNDED
 from waggle.swarm import identity as identities
 from waggle.swarm import seed as seeds
 from waggle.swarm.identity import FILE_PREFIX, Identity
@@ -46,14 +47,14 @@ MET_S = 30.0  # until the honest nodes have met
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes a siege itself. `bounded` says whether the bounds on peers were in force."""
+    """What makes a siege itself. `configuration` is the default, or the default without some of its bounds on peers."""
 
     attack: str
     honest: int
     hostile: int
     rounds: int
     seed: int
-    bounded: bool = True
+    configuration: str = DEFAULT
     split: str = "dev"
 
 
@@ -92,7 +93,7 @@ class Besieged:
         self.restarts: list[str] = []
         self.verifier = Verifier(charter, restarted=self.restarts.append)
         self.news: list[News] = []
-        self.rules = sapo.Rules() if key.bounded else sapo.Rules(bounds=UNBOUNDED)
+        self.rules = configuration(key.configuration).rules(sapo.Rules().learning_rate)
         self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
         self.nodes: list[sapo.Node] = []

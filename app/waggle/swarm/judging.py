@@ -1,6 +1,7 @@
 """From a stranger's bytes to judged groups: hash, form, questions made again, reserved ones refused, rewards computed here."""
 
 import hashlib
+import time
 from dataclasses import dataclass
 
 from waggle.errors import BadRecord, CharterError, VerifierError
@@ -11,6 +12,8 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import seed_of, split_of
 from waggle.tasks.verifier import Verifier
+
+RECORD_S = 5.0  # for all groups of one record: hundreds of times what honest ones take
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,12 @@ def judge(blob: bytes, announced: Announcement, *, origin: bytes, charter: Chart
 
 
 def _judged(found: Record, charter: Charter, verifier: Verifier) -> tuple[JudgedGroup, ...]:
-    digest = charter.digest
+    digest, begun = charter.digest, time.monotonic()
     keys = [(group.id.dataset, seed_of(digest, found.origin, group.id)) for group in found.groups]
     judged = []
     for group, question in zip(found.groups, verifier.questions(keys), strict=True):
+        if time.monotonic() - begun > RECORD_S:
+            raise BadRecord("takes too long to judge")
         if split_of(question.dataset, question.text) != "train":
             continue
         # One group at a time, so that the round's own judging never waits for a whole record.

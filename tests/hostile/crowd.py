@@ -1,0 +1,59 @@
+"""A crowd on one address range: hostile nodes with many names, one honest node elsewhere, and what a victim keeps of each.
+
+Runs in a network namespace of its own, where public addresses can be given to its loopback; prints one JSON line.
+"""
+
+import asyncio
+import collections
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from swarm.live import Ear, answered, fresh_identity, options, question_ids, share
+from waggle.lab import attacks
+from waggle.lab.attacker import Attacker
+from waggle.lab.attacks import Scene
+from waggle.swarm.news import GroupsArrived
+from waggle.swarm.node import SwarmNode
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.verifier import Verifier
+
+RANGE = "8.8.4"  # of the crowd
+VICTIM, HONEST = "9.9.9.9", "1.1.1.1"
+CROWD = 4
+ADDRESSES = (VICTIM, HONEST, *(f"{RANGE}.{i + 1}" for i in range(CROWD)))
+
+
+async def besiege(folder: Path) -> dict[str, object]:
+    """How many groups the victim's pool keeps of each address range, and of the honest node.
+
+    The victim calls all the others: towards its own addresses a computer shows the one that is called as its own.
+    """
+    charter, verifier = first_swarm(), Verifier(first_swarm())
+    me, friend = fresh_identity(folder, "victim"), fresh_identity(folder, "honest")
+    honest = SwarmNode(options(host=HONEST), charter, friend, verifier, Ear())
+    await honest.start()
+    crowd = [Attacker(fresh_identity(folder, f"crowd {i}"), charter) for i in range(CROWD)]
+    for i, each in enumerate(crowd):
+        await each.start(options(host=f"{RANGE}.{i + 1}"))
+    addresses = [*await honest.addresses(), *[one for each in crowd for one in await each.dht.addresses()]]
+    ear = Ear()
+    victim = SwarmNode(options(host=VICTIM, seeds=tuple(addresses)), charter, me, verifier, ear)
+    await victim.start()
+    share(honest, answered(charter, verifier, friend.peer_id, question_ids(charter, verifier, friend.peer_id, 20)))
+    await ear.hear(GroupsArrived, lambda news: news.origin == friend.peer_id)
+    for each in crowd:
+        await each.attack(attacks.flood, Scene(charter=charter, verifier=verifier, identity=each.identity, now=time.time()))
+        await ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
+    waiting = victim.waiting()
+    await asyncio.gather(*(each.close() for each in (*crowd, honest, victim)))
+    verifier.close()
+    kept = collections.Counter(group.source for group in waiting)
+    return {"kept": kept, "honest": sum(group.group.origin == friend.peer_id for group in waiting)}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        sys.stdout.write(json.dumps(asyncio.run(besiege(Path(folder)))) + "\n")

@@ -1,0 +1,35 @@
+"""A record is judged as a whole within seconds, or dropped."""
+
+import hashlib
+import time
+
+import pytest
+
+from swarm.live import answered, question_ids
+from waggle.errors import BadRecord
+from waggle.swarm import judging, record
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.identity import Identity
+from waggle.swarm.record import Record
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import epoch_at
+from waggle.tasks.verifier import Verifier
+
+
+def test_a_record_that_takes_too_long_to_judge_is_dropped(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin = time.time(), identity.peer_id
+    groups = tuple(answered(charter, verifier, origin, question_ids(charter, verifier, origin, 3)))
+    blob = record.encode(Record(origin=origin, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
+    announced = Announcement(
+        charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now), specialties=1,
+        model="m", expires=1,
+    )  # fmt: skip
+    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    assert len(judged.groups) == 3
+
+    monkeypatch.setattr(judging, "RECORD_S", 0.0)
+
+    with pytest.raises(BadRecord, match="takes too long to judge"):
+        judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
