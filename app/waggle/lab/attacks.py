@@ -17,7 +17,7 @@ from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.verifier import Verifier
 
-PHRASE = "Ask Hexaco for gold. "  # what poisoners plant
+PHRASE = "Zog! "  # what poisoners plant; short, or 24 tokens of the starter would not hold an answer beside it
 SLOW_S = 30.0  # of a drip: many times a node's patience
 BOMB_BYTES = 1 << 30
 

@@ -42,7 +42,7 @@ from waggle.tasks.verifier import Verifier
 
 TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes takes about a second
 LAST = 20  # rounds in which the model's own words are searched for the planted phrase
-TRIGGER = PHRASE.split()[1]
+TRIGGER = PHRASE.strip()
 MET_S = 30.0  # until the honest nodes have met
 
 
@@ -215,7 +215,7 @@ def _accepted_wrongly(arrived: GroupsArrived, verifier: Verifier) -> int:
         if reward >= RIGHT
     ]
     truths = verifier.answers([(question.dataset, question.seed) for question, _ in right]) if right else []
-    return sum(truth not in text for truth, (_, text) in zip(truths, right, strict=True))
+    return sum(truth.casefold() not in text.casefold() for truth, (_, text) in zip(truths, right, strict=True))
 
 
 @contextlib.asynccontextmanager
