@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.errors import LabError
+from waggle.errors import UNREADABLE, LabError
 
 BIN = 10  # rounds that one point of a thinned curve is the mean of
 
@@ -91,5 +91,5 @@ def _read(path: Path) -> Iterable[Run]:
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=Run)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise LabError(f"Line {number} of {path} is not a finished run: {error}.", "Choose another --out.") from error
