@@ -4,7 +4,6 @@ import atexit
 import multiprocessing
 import os
 import signal
-import subprocess
 import threading
 import time
 from functools import cache
@@ -14,9 +13,8 @@ from typing import Any
 import msgspec
 import torch
 
-import waggle
 from waggle import paths
-from waggle.lab import starters
+from waggle.lab import here, starters
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Key, Run
 from waggle.lab.strategies import strategy
@@ -42,7 +40,7 @@ def prepare(study: Study, cache_folder: Path) -> Ready:
     """Make the models that a study begins from; raises LabError."""
     charter = charter_of(study.charter)
     folders = {part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts}
-    return Ready(folders, _commit())
+    return Ready(folders, here.commit())
 
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
@@ -122,14 +120,3 @@ def _reserved(charter: str, split: Any, count: int) -> tuple[Question, ...]:
         for specialty in charter_of(charter).specialties
         for question in verifier.held_out(specialty.dataset, split, count)
     )
-
-
-def _commit() -> str:
-    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
-    here = Path(waggle.__file__).parents[2]
-    try:
-        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
-        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "app", "resources"], cwd=here, text=True)
-    except (OSError, subprocess.CalledProcessError):
-        return waggle.__version__
-    return f"{head} with changes" if changed.strip() else head
