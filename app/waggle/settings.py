@@ -10,6 +10,7 @@ import msgspec
 
 from waggle.errors import SettingsError
 
+MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -78,6 +79,8 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
         pass  # nobody has chosen anything yet
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"The settings file {path} cannot be read.", f"Check that it is yours to read ({error}).") from error
+    if len(text) > MAX_CHARACTERS:
+        raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
     try:
         table = tomllib.loads(text)
     except NO_TOML as error:

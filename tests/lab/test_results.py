@@ -44,7 +44,7 @@ def test_a_line_cut_off_by_a_kill_is_dropped_and_writing_goes_on_behind_it(tmp_p
     assert Book(path).runs == (run(1), run(3))
 
 
-@pytest.mark.parametrize("line", [b"hello", b"{}", b'{"key": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize("line", [b"hello", b"{}", b'{"key": 1}', b"\xff\xfe", b'{"commit":"\xff"}', b'{"key":' * 5000])
 def test_a_file_of_something_else_is_named_and_left_alone(tmp_path, line):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(line + b"\n")
