@@ -183,6 +183,26 @@ ANYTHING = st.recursive(
 )
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"), max_size=CHARTER.completion_characters)
+COMPLETIONS = st.lists(
+    st.builds(Completion, text=TEXTS, ended=st.booleans(), by=st.sampled_from(["policy", "human"])), min_size=2, max_size=16
+)
+GROUPS = st.builds(
+    lambda dataset, index, completions: Group(
+        origin=ORIGIN, id=QuestionId(dataset, EPOCH, index), completions=tuple(completions)
+    ),
+    st.sampled_from([specialty.dataset for specialty in CHARTER.specialties]),
+    st.integers(0, CHARTER.index_cap - 1),
+    COMPLETIONS,
+)
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=5, unique_by=lambda group: group.id), st.integers(0, (1 << 40) - 1))
+def test_any_record_comes_back_as_it_was(groups: list[Group], number: int) -> None:
+    shared = Record(origin=ORIGIN, round=number, epoch=EPOCH, model="starter", groups=tuple(groups))
+    assert read(record.encode(shared, CHARTER)) == shared
+
+
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_refused(blob: bytes) -> None:
     for candidate in (blob, zstandard.ZstdCompressor().compress(blob)):
