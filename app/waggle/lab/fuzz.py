@@ -25,6 +25,8 @@ from waggle.lab import decoders, here
 SLICE_S = 300  # of one process: what a kill may cost
 MAX_INPUT = 1 << 16  # bytes: beyond the limits of all but payloads, which repeat themselves
 LIMITS = ("-timeout=10", "-rss_limit_mb=2048", f"-max_len={MAX_INPUT}", "-print_final_stats=1")
+KEPT = 30  # inputs of one decoder
+KEPT_BYTES = 700  # of each
 SHOWN = 1 << 16  # bytes of an input that is written into the log whole
 FOUND = ("crash-*", "timeout-*", "oom-*")  # as libFuzzer names the inputs that it stopped at
 
@@ -55,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("decoder", choices=(*decoders.NAMES, "all"), metavar="DECODER", help=f"all, {', '.join(decoders.NAMES)}")
     parser.add_argument("--minutes", type=float, default=5.0, help="for each decoder (default: 5)")
     parser.add_argument("--corpus", type=Path, default=paths.cache() / "fuzz", help="folder of the inputs found so far")
+    parser.add_argument("--seeds", type=Path, help="folder of kept inputs to begin with as well, where the corpus folder is new")
+    parser.add_argument("--keep", type=Path, help="folder that some small inputs of the corpora are written to in the end")
     parser.add_argument("--log", type=Path, help="file that a line is added to for each slice (default: in the corpus folder)")
 
 
@@ -69,12 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         for seconds in _slices(arguments.minutes * 60):
             for name in names:
-                slice_ = fuzz(name, seconds, arguments.corpus)
+                slice_ = fuzz(name, seconds, arguments.corpus, arguments.seeds)
                 _append(log, slice_)
                 found += len(slice_.findings)
                 sys.stderr.write(_line(slice_))
     finally:
         sys.stderr.write(summary(read(log)))
+    if arguments.keep:
+        keep(names, arguments.corpus, arguments.keep)
     return 1 if found else 0
 
 
@@ -101,25 +107,36 @@ def summary(slices: Sequence[Slice]) -> str:
     return "".join(lines) + f"{hours:.1f} hours, {sum(each.executions for each in slices):,} inputs in all\n"
 
 
-def fuzz(name: str, seconds: float, corpus: Path) -> Slice:
+def keep(names: Sequence[str], corpus: Path, folder: Path) -> None:
+    """Write up to 30 inputs of each corpus down, a line in hex each: those that are short enough, of all sizes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        inputs = {path.read_bytes() for path in (corpus / name).glob("*") if 0 < path.stat().st_size <= KEPT_BYTES}
+        sizes = sorted(inputs, key=lambda data: (len(data), data))
+        chosen = sizes[:: -(-len(sizes) // KEPT) or 1]
+        (folder / f"{name}.hex").write_text("".join(f"{data.hex()}\n" for data in chosen), encoding="ascii")
+
+
+def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> Slice:
     """Fuzz one decoder in a process of its own; raises LabError when that cannot start."""
     inputs = corpus / name
     inputs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="waggle-fuzz-", dir=_memory()) as folder:
         scratch, begun = Path(folder), time.monotonic()
-        for i, seed in enumerate(decoders.decoder(name, scratch).seeds):
+        begin_with = (*decoders.decoder(name, scratch).seeds, *(decoders.kept(seeds, name) if seeds else ()))
+        for i, seed in enumerate(begin_with):
             (inputs / f"seed-{i}").write_bytes(seed)
         (scratch / "found").mkdir()
         flags = [str(inputs), *LIMITS, f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={scratch}/found/"]
         said, code = _play([sys.executable, "-m", "waggle.lab.fuzz_child", name, folder, *flags])
-        findings = tuple(_finding(path, said) for kind in FOUND for path in sorted((scratch / "found").glob(kind)))
+        findings = tuple(finding(path, said) for kind in FOUND for path in sorted((scratch / "found").glob(kind)))
     executions = _last(r"^stat::number_of_executed_units:\s*(\d+)", said)
     if not findings and not executions:
         raise LabError(f"The fuzzer of {name} ended with code {code}.", said[-600:])
     return Slice(
         decoder=name,
         ended=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - begun, 1),
+        seconds=round(min(seconds, time.monotonic() - begun), 1),  # starting is no fuzzing
         executions=executions,
         coverage=_last(r"cov: (\d+)", said),
         corpus=len(list(inputs.iterdir())),
@@ -137,7 +154,8 @@ def _play(command: list[str]) -> tuple[str, int]:
     return said.decode(errors="replace"), child.returncode
 
 
-def _finding(path: Path, said: str) -> Finding:
+def finding(path: Path, said: str) -> Finding:
+    """The input in a file that libFuzzer left, and why it left it, out of all that it said."""
     trace = re.search(r"=== Uncaught Python exception: ===\n(.*?)\n={2}\d+", said, re.DOTALL)
     says = trace[1] if trace else "".join(re.findall(r"^==\d+== .*$", said, re.MULTILINE))
     data = path.read_bytes()

@@ -46,3 +46,9 @@ def decoder(name: str, scratch: Path) -> Decoder:
     module = importlib.import_module(f"{__name__}.{ROOMS[name]}")
     made: Decoder = getattr(module, name)(scratch)
     return made
+
+
+def kept(folder: Path, name: str) -> tuple[bytes, ...]:
+    """The inputs for one decoder that are kept in a file of `folder`, a line in hex each."""
+    file = folder / f"{name}.hex"
+    return tuple(map(bytes.fromhex, file.read_text(encoding="ascii").split())) if file.exists() else ()
