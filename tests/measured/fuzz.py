@@ -42,6 +42,7 @@ def figures(slices: list[dict]) -> dict[str, float]:
         "fuzz_decoders": len(clean),
         "fuzz_hours": round(min(clean.values()) / 3600, 5),
         "fuzz_hours_sum": round(sum(each["seconds"] for each in slices) / 3600, 5),
+        "fuzz_cpu_hours_sum": round(sum(each.get("cpu_seconds", 0.0) for each in slices) / 3600, 5),
         "fuzz_inputs": sum(each["executions"] for each in slices),
         "fuzz_findings": sum(len(each["findings"]) for each in slices),
     }

@@ -45,6 +45,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     decoder: str
     ended: str  # UTC
     seconds: float
+    cpu_seconds: float = 0.0  # which is less where others use the computer as well
     executions: int
     coverage: int
     corpus: int  # inputs
@@ -104,7 +105,10 @@ def summary(slices: Sequence[Slice]) -> str:
     """A line for each decoder, and how much of it is clean."""
     lines = [f"{name:<14}{seconds / 60:8.1f} minutes without a finding\n" for name, seconds in clean_seconds(slices).items()]
     hours = sum(each.seconds for each in slices) / 3600
-    return "".join(lines) + f"{hours:.1f} hours, {sum(each.executions for each in slices):,} inputs in all\n"
+    cpu = sum(each.cpu_seconds for each in slices) / 3600
+    return (
+        "".join(lines) + f"{hours:.1f} hours ({cpu:.1f} of a core), {sum(each.executions for each in slices):,} inputs in all\n"
+    )
 
 
 def keep(names: Sequence[str], corpus: Path, folder: Path) -> None:
@@ -122,7 +126,7 @@ def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> 
     inputs = corpus / name
     inputs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="waggle-fuzz-", dir=_memory()) as folder:
-        scratch, begun = Path(folder), time.monotonic()
+        scratch, begun, used = Path(folder), time.monotonic(), _cpu_of_children()
         begin_with = (*decoders.decoder(name, scratch).seeds, *(decoders.kept(seeds, name) if seeds else ()))
         for i, seed in enumerate(begin_with):
             (inputs / f"seed-{i}").write_bytes(seed)
@@ -137,6 +141,7 @@ def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> 
         decoder=name,
         ended=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(min(seconds, time.monotonic() - begun), 1),  # starting is no fuzzing
+        cpu_seconds=round(_cpu_of_children() - used, 1),
         executions=executions,
         coverage=_last(r"cov: (\d+)", said),
         corpus=len(list(inputs.iterdir())),
@@ -147,7 +152,7 @@ def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> 
 
 
 def _play(command: list[str]) -> tuple[str, int]:
-    """What a process says until it ends. Ctrl-C reaches it as well: it then says its figures and leaves."""
+    """What a process says until it ends, and its code. Ctrl-C reaches it as well and costs this slice, not its inputs."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout is not None
         said = child.stdout.read()
@@ -161,6 +166,11 @@ def finding(path: Path, said: str) -> Finding:
     data = path.read_bytes()
     kind = path.name.partition("-")[0]
     return Finding(kind=kind, says=says[-2000:], input=data.hex() if len(data) <= SHOWN else "")
+
+
+def _cpu_of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def _append(log: Path, slice_: Slice) -> None:

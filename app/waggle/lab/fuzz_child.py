@@ -9,11 +9,12 @@ def main() -> None:
     """Never returns: libFuzzer ends the process."""
     import atheris
 
+    from waggle.lab.mutation import mutated
+
     program, name, scratch, *flags = sys.argv
     # The parsers that Python itself brings along are followed too: their branches are the ones that inputs take.
     with atheris.instrument_imports(include=["waggle", "tomllib", "ipaddress", "urllib", "json"]):
         from waggle.lab.decoders import decoder
-        from waggle.lab.mutation import mutated
 
         check = decoder(name, Path(scratch)).check
 
