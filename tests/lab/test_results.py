@@ -51,3 +51,12 @@ def test_a_file_of_something_else_is_named_and_left_alone(tmp_path, line):
     with pytest.raises(LabError, match=r"Line 1 of .* is not a finished run"):
         Book(path)
     assert path.read_bytes() == line + b"\n"
+
+
+@pytest.mark.parametrize("content", [b"hello", b"hello\nworld", b"[1]", b'{"keys"'])
+def test_a_file_of_something_else_is_left_alone_even_where_its_last_line_has_no_end(tmp_path, content):
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(LabError, match="is not a finished run"):
+        Book(path)
+    assert path.read_bytes() == content

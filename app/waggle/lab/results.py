@@ -8,6 +8,7 @@ import msgspec
 
 from waggle.errors import UNREADABLE, LabError
 
+BEGINNING = b'{"key":'  # of every line of a book
 BIN = 10  # rounds that one point of a thinned curve is the mean of
 
 
@@ -85,11 +86,13 @@ def _read(path: Path) -> Iterable[Run]:
     if not path.exists():
         return
     *whole, torn = path.read_bytes().split(b"\n")
-    if torn:  # cut off in the middle of a write
-        with path.open("r+b") as file:
-            file.truncate(path.stat().st_size - len(torn))
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=Run)
         except UNREADABLE as error:
             raise LabError(f"Line {number} of {path} is not a finished run: {error}.", "Choose another --out.") from error
+    if torn:  # cut off in the middle of a write
+        if torn[: len(BEGINNING)] != BEGINNING[: len(torn)]:
+            raise LabError(f"The last line of {path} is not a finished run.", "Choose another --out.")
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size - len(torn))

@@ -37,6 +37,7 @@ def book(scratch: Path) -> Decoder:
             found = Book(path)
         except LabError as refused:
             assert refused.advice
+            assert path.read_bytes() == data
             return
         assert all(found[each.key] == each for each in found.runs)
         assert Book(path).runs == found.runs
