@@ -4,9 +4,14 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier
+
+# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle lab fuzz`).
+settings.register_profile("waggle", derandomize=True, deadline=None)
+settings.load_profile("waggle")
 
 
 @pytest.fixture(scope="session")

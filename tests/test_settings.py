@@ -29,6 +29,9 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
         ("[learning]\nlocal = 0\nexternal = 0\n", "cannot both be 0", "4 and 4"),
         ("[learning]\nlocal = 9\n", "only 8 questions", "raise learning.questions"),
         ("[learning]\nrule = 'reinforce'\n", "learning.rule", "Nothing was changed."),
+        ("a = " + "[" * 5000, "not valid TOML", "Mend that line"),
+        ("#" * 11_000, "is too long", "right file"),
+        ("a = " + "1" * 5000, "not valid TOML", "Mend that line"),
         ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "Nothing was changed."),
     ],
 )
@@ -49,7 +52,17 @@ def test_bytes_that_are_no_text_are_explained(tmp_path):
         read(path)
 
 
-@pytest.mark.parametrize("override", ["x", "x=1", "a.b.c=1", "swarm.nothing=1"])
+@pytest.mark.parametrize(
+    "override",
+    ["x", "x=1", "a.b.c=1", "swarm.nothing=1", "swarm.\udcff=1", "swarm.port=" + "[" * 5000, "swarm.port=" + "1" * 5000],
+)
 def test_a_wrong_override_is_explained(tmp_path, override):
     with pytest.raises(SettingsError):
         read(tmp_path / "settings.toml", (override,))
+
+
+def test_an_override_of_a_section_that_is_none_is_explained(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("swarm = 1\n")
+    with pytest.raises(SettingsError, match="swarm: Expected `object`"):
+        read(path, ("swarm.port=1",))

@@ -17,6 +17,11 @@
 Raised low, caught in two places: the engine's main (one `EngineFailed` event) and the window's exception hook.
 """
 
+import msgspec
+
+# What msgspec raises for bytes that are not of the form agreed on: a wrong form, text that is no UTF-8, endless nesting.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 class WaggleError(Exception):
     """Says what happened in `title` and what a person can do in `advice`."""

@@ -10,6 +10,8 @@ import msgspec
 
 from waggle.errors import SettingsError
 
+MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
+NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -74,14 +76,18 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be used is left exactly as it is.
     """
-    table: dict[str, Any] = {}
+    text = ""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         pass  # nobody has chosen anything yet
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"The settings file {path} cannot be read.", f"Check that it is yours to read ({error}).") from error
-    except tomllib.TOMLDecodeError as error:
+    if len(text) > MAX_CHARACTERS:
+        raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
+    try:
+        table = tomllib.loads(text)
+    except NO_TOML as error:
         raise SettingsError(
             f"The settings file {path} is not valid TOML: {error}.", "Mend that line, or rename the file."
         ) from error
@@ -97,15 +103,17 @@ def _override(table: dict[str, Any], override: str) -> None:
         raise SettingsError(f"--set {override} is not of the form section.name=value.", "For example: --set swarm.port=4001")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except NO_TOML:
         parsed = value  # a bare word is a string: nobody wants to quote paths twice on a command line
-    table.setdefault(parts[0], {})[parts[1]] = parsed
+    section = table.setdefault(parts[0], {})
+    if isinstance(section, dict):  # else the check below refuses the file
+        section[parts[1]] = parsed
 
 
 def _checked(table: dict[str, Any], source: str) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: a key that is no text
         raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
     learning = settings.learning
     if learning.local + learning.external == 0:

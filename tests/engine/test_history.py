@@ -1,6 +1,10 @@
 """History in SQLite."""
 
 import itertools
+import random
+import sqlite3
+
+import pytest
 
 from waggle.engine.history import POINTS, History
 from waggle.protocol import events
@@ -74,3 +78,39 @@ def test_a_damaged_file_is_kept_aside_and_a_new_history_begins(tmp_path):
     assert len(history.told().rounds) == 1
     assert history.set_aside is not None
     assert history.set_aside.read_bytes().startswith(b"this is no database")
+
+
+def test_a_damaged_row_costs_one_point_of_a_chart(tmp_path):
+    path = tmp_path / "history.sqlite"
+    history = History(path)
+    for number in range(3):
+        history.keep_round(summary(number))
+    history.close()
+    with sqlite3.connect(path) as database:
+        database.execute("update rounds set summary = x'7bff' where round = 1")
+    database.close()
+    again = History(path)
+    assert again.set_aside is None
+    assert [one.round for one in again.told().rounds] == [0, 2]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_set_aside(tmp_path, seed):
+    path, chance = tmp_path / "history.sqlite", random.Random(seed)
+    history = History(path)
+    history.keep_round(summary(1))
+    history.keep_score(score(1))
+    history.keep_aha("bf", events.Aha(round=4, at=1.0, specialty="Grids"))
+    history.keep_teacher("bf", b"a" * 38)
+    history.close()
+    content = bytearray(path.read_bytes())
+    for _ in range(chance.choice((1, 4, 300))):
+        content[chance.randrange(len(content))] = chance.randrange(256)
+    path.write_bytes(content[: chance.choice((len(content), chance.randrange(len(content))))])
+    again = History(path)
+    assert len(again.told().rounds) <= 1
+    assert all(isinstance(name, str) for name in again.solved())
+    assert all(isinstance(origin, bytes) for origin in again.taught_by().values())
+    again.keep_round(summary(2))
+    assert 2 in [one.round for one in again.told().rounds]
+    again.close()

@@ -44,10 +44,19 @@ def test_a_line_cut_off_by_a_kill_is_dropped_and_writing_goes_on_behind_it(tmp_p
     assert Book(path, Run).runs == (run(1), run(3))
 
 
-@pytest.mark.parametrize("line", [b"hello", b"{}", b'{"key": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize("line", [b"hello", b"{}", b'{"key": 1}', b"\xff\xfe", b'{"commit":"\xff"}', b'{"key":' * 5000])
 def test_a_file_of_something_else_is_named_and_left_alone(tmp_path, line):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(line + b"\n")
     with pytest.raises(LabError, match=r"Line 1 of .* is not a finished run"):
         Book(path, Run)
     assert path.read_bytes() == line + b"\n"
+
+
+@pytest.mark.parametrize("content", [b"hello", b"hello\nworld", b"[1]", b'{"keys"'])
+def test_a_file_of_something_else_is_left_alone_even_where_its_last_line_has_no_end(tmp_path, content):
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(LabError, match="is not a finished run"):
+        Book(path)
+    assert path.read_bytes() == content

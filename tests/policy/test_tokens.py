@@ -32,3 +32,19 @@ def test_a_model_that_names_no_stop_token_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": None}))
     with pytest.raises(ModelError, match="names no stop token"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b'{"eos_token_id":' + b"1" * 5000 + b"}"])
+def test_a_config_that_cannot_be_read_is_named(tmp_path, content):
+    shutil.copy(paths.starter() / "tokenizer.json", tmp_path)
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(ModelError, match=r"config\.json"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("stop", [True, -1, 1 << 40, [], ["2"], {}])
+def test_a_stop_token_that_is_no_token_is_none(tmp_path, stop):
+    shutil.copy(paths.starter() / "tokenizer.json", tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": stop}))
+    with pytest.raises(ModelError, match="names no stop token"):
+        load(tmp_path)

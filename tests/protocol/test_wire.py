@@ -23,7 +23,17 @@ def test_every_event_and_command_survives_the_way_through_a_line():
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"{}", b"[]", b'{"type":"Nonsense"}', b'{"type":"Pause"}', b'{"type":"Pause","id":"1","x":1}']
+    "line",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"type":"Nonsense"}',
+        b'{"type":"Pause"}',
+        b'{"type":"Pause","id":"1","x":1}',
+        b'{"type":"\xff"}',
+        b'{"x":' * 5000,
+    ],
 )
 def test_a_line_that_is_no_command_is_refused_in_words(line):
     with pytest.raises(EngineError):
@@ -32,8 +42,26 @@ def test_a_line_that_is_no_command_is_refused_in_words(line):
 
 def test_a_recording_skips_what_this_version_does_not_know(tmp_path):
     path = tmp_path / "run.jsonl"
-    path.write_bytes(wire.line(events.CommandDone(id="1")) + b'{"type":"FromTheFuture"}\n' + b"garbage\n")
-    assert list(wire.recording(path)) == [events.CommandDone(id="1"), None, None]
+    unknown = (b'{"type":"FromTheFuture"}', b"garbage", b'{"type":"CommandDone","id":"\xff"}', b'{"x":' * 5000)
+    path.write_bytes(wire.line(events.CommandDone(id="1")) + b"\n".join(unknown) + b"\n")
+    assert list(wire.recording(path)) == [events.CommandDone(id="1"), None, None, None, None]
+
+
+@pytest.mark.parametrize("changed", [b'"group_size":2147483648', b'"group_size":-1', b'"group_size":1e9'])
+def test_a_recording_cannot_ask_for_more_blank_answers_than_a_group_has(changed):
+    drawn = wire.line(events.QuestionsDrawn(round=1, epoch=5, group_size=2, groups=()))
+    with pytest.raises(EngineError):
+        wire.event(drawn.replace(b'"group_size":2', changed))
+
+
+@pytest.mark.parametrize("changed", [b'"solved":1e308', b'"completions":1' + b"0" * 400])
+def test_a_recording_cannot_count_what_nobody_can_count(changed):
+    summary = events.RoundSummary(round=1, at=0, reward=0, solved=0.5, seconds=1, completions=1)
+    line = wire.line(events.RoundCompleted(summary=summary))
+    name = changed.partition(b":")[0]
+    before = {b'"solved"': b'"solved":0.5', b'"completions"': b'"completions":1'}[name]
+    with pytest.raises(EngineError):
+        wire.event(line.replace(before, changed))
 
 
 def test_the_union_of_events_is_complete():

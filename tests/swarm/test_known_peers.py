@@ -21,7 +21,7 @@ def test_only_so_many_are_kept(tmp_path: Path) -> None:
     assert len(known_peers.read(path)) == known_peers.MAX_KEPT
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b'["' + b"x" * 100_000 + b'"]'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b'["' + b"x" * 100_000 + b'"]', b'["\xff"]', b"[" * 5000])
 def test_a_damaged_file_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "known_peers.json"
     path.write_bytes(content)

@@ -99,6 +99,8 @@ REFUSED = {
     "too few completions": packed(wire(groups=[one_group(texts=("a",))])),
     "too many completions": packed(wire(groups=[one_group(texts=("a",) * 17)])),
     "a completion too long": packed(wire(groups=[one_group(texts=("a" * (CHARTER.completion_characters + 1), "b"))])),
+    "a control character": packed(wire(groups=[one_group(texts=("a\x07", "b"))])),
+    "a bidirectional override": packed(wire(groups=[one_group(texts=("a\u202e", "b"))])),
     "a completion of broken text": packed(wire(groups=[one_group(texts=("a\ufffd", "b"))])),
     "a completion that is no text": packed(wire(groups=[one_group(texts=(b"a", "b"))])),
     "a lone surrogate": packed(wire(groups=[one_group(texts=("abc", "b"))])).replace(b"abc", b"\xed\xa0\x80"),
@@ -181,6 +183,27 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
     max_leaves=12,
 )
+
+
+SOUND = st.characters(exclude_categories=["Cs"]).filter(lambda character: not record.UNSOUND.match(character))
+TEXTS = st.text(SOUND, max_size=CHARTER.completion_characters)
+COMPLETIONS = st.lists(
+    st.builds(Completion, text=TEXTS, ended=st.booleans(), by=st.sampled_from(["policy", "human"])), min_size=2, max_size=16
+)
+GROUPS = st.builds(
+    lambda dataset, index, completions: Group(
+        origin=ORIGIN, id=QuestionId(dataset, EPOCH, index), completions=tuple(completions)
+    ),
+    st.sampled_from([specialty.dataset for specialty in CHARTER.specialties]),
+    st.integers(0, CHARTER.index_cap - 1),
+    COMPLETIONS,
+)
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=5, unique_by=lambda group: group.id), st.integers(0, (1 << 40) - 1))
+def test_any_record_comes_back_as_it_was(groups: list[Group], number: int) -> None:
+    shared = Record(origin=ORIGIN, round=number, epoch=EPOCH, model="starter", groups=tuple(groups))
+    assert read(record.encode(shared, CHARTER)) == shared
 
 
 @given(st.binary(max_size=400))

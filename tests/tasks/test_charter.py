@@ -2,9 +2,11 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from waggle.errors import CharterError
-from waggle.tasks.charter import Charter, decode, encode, first_swarm, read
+from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, read
 
 
 def changed(**changes) -> bytes:
@@ -21,6 +23,8 @@ def test_a_charter_survives_the_way_through_bytes_with_its_name():
     ("document", "says"),
     [
         (b"{", "cannot be read"),
+        (b'{"name":"\xff"}', "cannot be read"),
+        (b'{"settings":' * 5000, "cannot be read"),
         (b"x" * 70_000, "too large"),
         (changed(prompt="no place"), "must contain"),
         (changed(group_size_min=9, group_size_max=8), "smallest group"),
@@ -32,6 +36,21 @@ def test_a_charter_survives_the_way_through_bytes_with_its_name():
 def test_a_charter_that_breaks_a_rule_is_refused_in_words(document, says):
     with pytest.raises(CharterError, match=says):
         decode(document)
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+SETTINGS = st.dictionaries(WORDS, st.integers() | st.booleans() | WORDS | st.lists(st.integers() | WORDS, max_size=3), max_size=3)
+SPECIALTIES = st.lists(
+    st.builds(Specialty, dataset=st.from_regex(r"[a-z0-9_]{1,64}", fullmatch=True), title=WORDS, settings=SETTINGS),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda specialty: specialty.dataset,
+).map(tuple)
+
+
+@given(st.builds(Charter, name=WORDS, specialties=SPECIALTIES, completion_characters=st.integers(16, 20_000)))
+def test_any_charter_survives_the_way_through_bytes(charter):
+    assert decode(encode(charter), expected=charter.digest) == charter
 
 
 def test_a_charter_changed_on_the_way_is_noticed():

@@ -1,12 +1,17 @@
 """History: every round's figures in SQLite, so that charts survive a restart. Can be rebuilt from the event log."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
+from waggle.errors import UNREADABLE
 from waggle.protocol import events
 
+Told = TypeVar("Told")
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
 POINTS = 1000  # of a long chart
 SCHEMA = """
 create table if not exists rounds (round integer primary key, summary blob not null) without rowid;
@@ -17,13 +22,13 @@ create table if not exists taught (dataset text primary key, origin blob not nul
 
 
 class History:
-    """Open it and use it in one thread. A file that is no database is set aside, never fatal."""
+    """Open it and use it in one thread. A damaged file is set aside, a damaged row left out: neither is ever fatal."""
 
     def __init__(self, path: Path) -> None:
         self.set_aside: Path | None = None
         try:
             self._database = _open(path)
-        except sqlite3.DatabaseError:  # damaged: keep it for whoever wants to look, and begin anew
+        except DAMAGED:  # keep it for whoever wants to look, and begin anew
             self.set_aside = path.with_suffix(".damaged")
             path.replace(self.set_aside)
             self._database = _open(path)
@@ -60,13 +65,12 @@ class History:
         count = self._database.execute("select count(*) from rounds").fetchone()[0]
         step = max(1, -(-count // POINTS))
         rows = self._database.execute("select summary from rounds where round % ? = 0 order by round", (step,))
-        rounds = tuple(msgspec.json.decode(row[0], type=events.RoundSummary) for row in rows)
         scores = self._database.execute("select score from held_out order by round")
-        ahas = (msgspec.json.decode(row[0], type=events.Aha) for row in self._database.execute("select aha from ahas"))
+        ahas = self._database.execute("select aha from ahas")
         return events.HistoryTold(
-            rounds=rounds,
-            held_out=tuple(msgspec.json.decode(row[0], type=events.HeldOutScore) for row in scores),
-            ahas=tuple(sorted(ahas, key=lambda aha: aha.round)),
+            rounds=tuple(_readable(rows, events.RoundSummary)),
+            held_out=tuple(_readable(scores, events.HeldOutScore)),
+            ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
         )
 
     def close(self) -> None:
@@ -77,9 +81,35 @@ class History:
             self._database.execute(statement, values)
 
 
+def _readable(rows: sqlite3.Cursor, kind: type[Told]) -> Iterator[Told]:
+    for (row,) in rows:
+        try:
+            yield msgspec.json.decode(row, type=kind)
+        except (TypeError, *UNREADABLE):  # damaged on the disk: one point of a chart is lost, not the engine
+            continue
+
+
 def _open(path: Path) -> sqlite3.Connection:
+    """A database that is whole; raises what is `DAMAGED`."""
     database = sqlite3.connect(path, check_same_thread=False)
-    database.execute("pragma journal_mode = wal")
-    database.execute("pragma synchronous = normal")
-    database.executescript(SCHEMA)
+    try:
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = normal")
+        database.executescript(SCHEMA)
+        _check(database)
+    except DAMAGED:
+        database.close()
+        raise
     return database
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """Raise what is `DAMAGED` unless every page, every name and every teacher can be read."""
+    for columns in ("round, summary from rounds", "round, score from held_out", "dataset, aha from ahas"):
+        database.execute(f"select {columns} limit 1").fetchone()
+    (said,) = database.execute("pragma quick_check(1)").fetchone()
+    taught: list[tuple[Any, Any]] = database.execute("select dataset, origin from taught").fetchall()
+    solved: list[tuple[Any]] = database.execute("select dataset from ahas").fetchall()
+    names = [name for name, *_ in (*taught, *solved)]
+    if said != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
+        raise sqlite3.DatabaseError(f"damaged: {said}")

@@ -12,10 +12,11 @@ import torch
 from tqdm import tqdm
 
 from waggle.errors import LabError
+from waggle.lab import here
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import BOUNDS
-from waggle.lab.results import Book, commit
+from waggle.lab.results import Book
 from waggle.lab.siege import Key, Siege, lay
 from waggle.lab.statistics import Estimate, estimate
 from waggle.tasks.charter import Charter, first_swarm
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         for key in missing:
             bar.set_postfix_str(f"{key.attack}, {key.hostile} hostile")
             questions = reserved if key.rounds > arguments.rounds else ()
-            book.keep(asyncio.run(lay(key, charter, questions, commit(), lambda _: bar.update(1))))
+            book.keep(asyncio.run(lay(key, charter, questions, here.commit(), lambda _: bar.update(1))))
     sieges = [book[key] for key in keys]
     (arguments.out / "table.md").write_text(table(sieges), encoding="utf-8")
     (arguments.out / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(figures(sieges))) + b"\n")

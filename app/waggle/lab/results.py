@@ -1,16 +1,15 @@
 """What one simulated swarm measured, and the book that keeps it: a JSON line for each finished run."""
 
 import os
-import subprocess
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-import waggle
-from waggle.errors import LabError
+from waggle.errors import UNREADABLE, LabError
 
+BEGINNING = b'{"key":'  # of every line of a book
 BIN = 10  # rounds that one point of a thinned curve is the mean of
 
 
@@ -98,22 +97,13 @@ def _read(path: Path, kind: type[Finished]) -> Iterable[Finished]:
     if not path.exists():
         return
     *whole, torn = path.read_bytes().split(b"\n")
-    if torn:  # cut off in the middle of a write
-        with path.open("r+b") as file:
-            file.truncate(path.stat().st_size - len(torn))
     for number, line in enumerate(whole, 1):
         try:
             yield msgspec.json.decode(line, type=kind)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise LabError(f"Line {number} of {path} is not a finished run: {error}.", "Choose another --out.") from error
-
-
-def commit() -> str:
-    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
-    here = Path(waggle.__file__).parents[2]
-    try:
-        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
-        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "app", "resources"], cwd=here, text=True)
-    except (OSError, subprocess.CalledProcessError):
-        return waggle.__version__
-    return f"{head} with changes" if changed.strip() else head
+    if torn:  # cut off in the middle of a write
+        if torn[: len(BEGINNING)] != BEGINNING[: len(torn)]:
+            raise LabError(f"The last line of {path} is not a finished run.", "Choose another --out.")
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size - len(torn))

@@ -14,9 +14,9 @@ import msgspec
 import torch
 
 from waggle import paths
-from waggle.lab import starters
+from waggle.lab import here, starters
 from waggle.lab.plan import Part, Study, configuration
-from waggle.lab.results import Key, Run, commit
+from waggle.lab.results import Key, Run
 from waggle.lab.strategies import strategy
 from waggle.lab.trial import Setup, Trial
 from waggle.tasks import charter as charters
@@ -40,7 +40,7 @@ def prepare(study: Study, cache_folder: Path) -> Ready:
     """Make the models that a study begins from; raises LabError."""
     charter = charter_of(study.charter)
     folders = {part.setting: tuple(map(str, _folders(part, charter, study.nodes, cache_folder))) for part in study.parts}
-    return Ready(folders, commit())
+    return Ready(folders, here.commit())
 
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:

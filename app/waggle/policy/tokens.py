@@ -5,12 +5,15 @@ Loaded with `tokenizers` itself: transformers' AutoTokenizer replaces a qwen2 fo
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from waggle.errors import ModelError
 from waggle.rl.batch import Ids
+
+LARGEST_TOKEN = 1 << 31  # ids are int32
 
 
 class Tokens:
@@ -50,9 +53,19 @@ def _stop_token(folder: Path) -> int:
     for name in ("generation_config.json", "config.json"):
         path = folder / name
         if path.is_file():
-            stop = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
+            stop = _config(path).get("eos_token_id")
             if isinstance(stop, list) and stop:
                 stop = stop[0]
-            if isinstance(stop, int):
+            if isinstance(stop, int) and 0 <= stop < LARGEST_TOKEN and not isinstance(stop, bool):
                 return stop
     raise ModelError(f"The model in {folder} names no stop token.", "Its config.json needs an eos_token_id.")
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
+    return found

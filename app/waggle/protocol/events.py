@@ -4,7 +4,7 @@ Every event carries `seq` (1, 2, 3 ... within one run of the engine) and `at` (u
 both. Text in fields that come from peers (`name`, `question`, `text`, `reason`, `model`) is untrusted: plain text only.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,6 +14,11 @@ Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
 
 RIGHT = 0.99  # rewards from here on are shown as right
+
+# Bounds for what the State counts with: a damaged recording must not cost the window its memory.
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+GroupSize = Annotated[int, msgspec.Meta(ge=0, le=16)]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -75,9 +80,9 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     at: float
     reward: float
-    solved: float  # share of own completions with reward >= RIGHT
+    solved: Share  # of own completions with reward >= RIGHT
     seconds: float
-    completions: int = 0
+    completions: Count = 0
     tokens: int = 0
     local: int = 0
     external: int = 0
@@ -210,7 +215,7 @@ class QuestionsDrawn(Event, frozen=True, kw_only=True, tag=True):
     round: int
     epoch: int
     groups: tuple[ShownGroup, ...]  # without completions
-    group_size: int
+    group_size: GroupSize
 
 
 class CompletionsGrew(Event, frozen=True, kw_only=True, tag=True):

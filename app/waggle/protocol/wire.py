@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.errors import EngineError
+from waggle.errors import UNREADABLE, EngineError
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
@@ -25,7 +25,7 @@ def event(text: bytes) -> AnyEvent:
     """Read one event line; raises EngineError when it is not one of this version's events."""
     try:
         return _events.decode(text)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise EngineError(f"The engine said something unknown: {error}.", "Window and engine must be of one version.") from error
 
 
@@ -33,7 +33,7 @@ def command(text: bytes) -> AnyCommand:
     """Read one command line; raises EngineError."""
     try:
         return _commands.decode(text)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise EngineError(f"This command cannot be read: {error}.", "Window and engine must be of one version.") from error
 
 
@@ -43,5 +43,5 @@ def recording(path: Path) -> Iterator[AnyEvent | None]:
         for text in lines:
             try:
                 yield _events.decode(text)
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 yield None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.errors import BadRecord
+from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import record
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, verify
 from waggle.tasks.charter import PROTOCOL
@@ -57,7 +57,7 @@ def parse(blob: bytes) -> Announcement:
         raise BadRecord("announcement size")
     try:
         announcement = _decoder.decode(blob[:-SIGNATURE_BYTES])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the form agreed on: refused
         raise BadRecord("malformed announcement") from error
     if not record.is_model_name(announcement.model):
         raise BadRecord("model name")

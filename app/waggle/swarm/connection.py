@@ -11,7 +11,8 @@ from typing import Any
 
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
-from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht, peer_of, require_address
+from waggle.swarm.address import is_address, peer_of
+from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
@@ -70,8 +71,8 @@ class Connection:
     async def start(self) -> None:
         """Start p2pd; raises SwarmError for a port in use or a malformed seed. A seed that is away is no error."""
         for address in self._options.seeds:
-            require_address(address)
-        self._known = tuple(filter(_is_address, self._known))
+            peer_of(address)
+        self._known = tuple(filter(is_address, self._known))
         self._dht = await open_dht(self._options, self._identity, self._services, port=self._port)
         try:
             # From now on others know this port: it is kept when p2pd is started again.
@@ -200,7 +201,7 @@ class Connection:
 
     def _remember(self, peers: list[Connected]) -> None:
         self._known = known_peers.keep(
-            self._options.known_peers, self._known, [peer.address for peer in peers if _is_address(peer.address)]
+            self._options.known_peers, self._known, [peer.address for peer in peers if is_address(peer.address)]
         )
 
     def _is_own(self, address: str) -> bool:
@@ -248,14 +249,6 @@ async def _quietly(call: Coroutine[Any, Any, Pong]) -> Pong | None:
         return await call
     except PeerAway:
         return None
-
-
-def _is_address(text: str) -> bool:
-    try:
-        require_address(text)
-    except SwarmError:  # known from a peer or our own file, with another kind of key perhaps: of no use, the others are
-        return False
-    return True
 
 
 def _port_of(addresses: list[str]) -> int:

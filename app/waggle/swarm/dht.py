@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from waggle.errors import SwarmError
+from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
-from waggle.swarm.identity import Identity, peer_id_of
+from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
 
@@ -261,31 +262,6 @@ def _limited(p2p: Any, services: Services) -> Any:
     return Limited
 
 
-def peer_of(address: str) -> bytes:
-    """The peer id at the end of a multiaddress; raises SwarmError for an address that cannot be one."""
-    transport, found, text = address.rpartition("/p2p/")
-    try:
-        peer_id = peer_id_of(text)
-    except ValueError as error:
-        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
-    if not found or not transport.startswith("/"):
-        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM)
-    return peer_id
-
-
-ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
-
-
-def require_address(address: str) -> None:
-    """Raise SwarmError unless this is a full multiaddress that ends in an Ed25519 peer id."""
-    peer_of(address)
-    hivemind = load_hivemind()
-    try:
-        hivemind.Multiaddr(address)
-    except (hivemind.AddressError, ValueError) as error:
-        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
-
-
 def require_port(host: str, port: int) -> None:
     """Raise SwarmError when this port cannot be listened on: p2pd would share it in silence with another p2pd."""
     if port == 0:
@@ -317,13 +293,12 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
         from hivemind.proto import dht_pb2
         from hivemind.utils.multiaddr import Multiaddr
-        from hivemind.utils.multiaddr.exceptions import Error as AddressError
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError)
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
-        dht_pb2=dht_pb2, Multiaddr=Multiaddr, AddressError=AddressError, failures=failures,
+        dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from waggle import __version__
-from waggle.errors import BadRecord
+from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement
 from waggle.tasks.charter import PROTOCOL
 
@@ -39,7 +39,7 @@ def read(blob: bytes) -> Greeting:
         raise BadRecord("greeting size")
     try:
         return _decoder.decode(blob)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the form agreed on: refused
         raise BadRecord("malformed greeting") from error
 
 

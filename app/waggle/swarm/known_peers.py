@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from waggle.errors import UNREADABLE
+
 MAX_KEPT = 64
 MAX_BYTES = 64 * 1024
 
@@ -20,7 +22,7 @@ def read(path: Path | None) -> tuple[str, ...]:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.read(MAX_BYTES), type=tuple[str, ...])[:MAX_KEPT]
-    except (OSError, msgspec.DecodeError) as error:  # seeds are still there, and the file is written anew
+    except (OSError, *UNREADABLE) as error:  # seeds are still there, and the file is written anew
         log.info("the known peers in %s cannot be read: %s", path, error)
         return ()
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import zstandard
 
-from waggle.errors import BadRecord
+from waggle.errors import UNREADABLE, BadRecord
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import Author, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
@@ -89,7 +89,7 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Recor
     """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
     try:
         wire = _decoder.decode(_decompress(blob))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the form agreed on: refused
         raise BadRecord("malformed") from error
     if wire.v != PROTOCOL:
         raise BadRecord("another protocol")

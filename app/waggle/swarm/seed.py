@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from waggle.errors import SwarmError
 from waggle.swarm import greeting
+from waggle.swarm.address import peer_of
 from waggle.swarm.connection import Connection
-from waggle.swarm.dht import PeerAway, Services, open_dht, peer_of, require_address
+from waggle.swarm.dht import PeerAway, Services, open_dht
 from waggle.swarm.identity import Identity, name_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.options import SwarmOptions
@@ -38,7 +39,7 @@ async def run(
 async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
     """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
     for address in options.seeds:
-        require_address(address)
+        peer_of(address)
     dht = await open_dht(options, identity, Services(), port=0)
     try:
         for address in options.seeds:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from waggle.errors import UNREADABLE
 from waggle.swarm.identity import is_peer_id, name_of
 from waggle.swarm.trust import MAX_PEERS, Standing
 
@@ -22,7 +23,7 @@ def read(path: Path | None) -> list[Standing] | None:
     try:
         with path.open("rb") as file:
             found = msgspec.json.decode(file.read(MAX_BYTES), type=list[Standing])
-    except (OSError, msgspec.DecodeError) as error:  # peers are met anew, and the node says so
+    except (OSError, *UNREADABLE) as error:  # peers are met anew, and the node says so
         log.info("the standings in %s cannot be read: %s", path, error)
         _set_aside(path)
         return None

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from waggle.errors import CharterError
+from waggle.errors import UNREADABLE, CharterError
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
@@ -70,7 +70,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
         raise CharterError("This charter is too large.", "Ask for the invite again: it was probably damaged.")
     try:
         charter = msgspec.json.decode(document, type=Charter)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise CharterError(f"This charter cannot be read: {error}.") from error
     _check(charter)
     if expected is not None and charter.digest != expected:

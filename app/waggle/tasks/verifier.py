@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 import waggle
 from waggle.errors import CharterError, VerifierError
 from waggle.tasks import wire
@@ -43,7 +41,6 @@ class _Child:
             stdout=subprocess.PIPE,
             env=environment,
         )
-        self._decoder: msgspec.msgpack.Decoder[wire.Reply] = msgspec.msgpack.Decoder(wire.Reply)
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="verifier replies", daemon=True).start()
 
@@ -56,7 +53,7 @@ class _Child:
                 return
 
     def ask(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
-        """The reply; raises DecodeError, EOFError when the child died and TimeoutError when it took too long."""
+        """The reply; raises EOFError when the child died or talks nonsense and TimeoutError when it took too long."""
         assert self.process.stdin is not None
         try:
             wire.send(self.process.stdin, request)
@@ -67,7 +64,7 @@ class _Child:
             raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
         if frame is None:
             raise EOFError(self._end_in_words())
-        reply = self._decoder.decode(frame)
+        reply = wire.reply(frame)
         if isinstance(reply, wire.Tripped):
             raise EOFError(f"a scorer tried {reply.event} on a text")
         return reply
@@ -104,7 +101,7 @@ class Verifier:
     def _warm(self) -> Sandbox:
         try:
             reply = self._child.ask(wire.Warm(self._charter.specialties), START_SECONDS)
-        except (EOFError, TimeoutError, msgspec.DecodeError) as error:
+        except (EOFError, TimeoutError) as error:
             raise VerifierError(f"The judging process does not start: {error}.", "Run `waggle doctor`.") from error
         if not isinstance(reply, wire.Warmed):
             reason = reply.reason if isinstance(reply, wire.Failed) else "no answer"
@@ -204,7 +201,7 @@ class Verifier:
             for _ in range(attempts):
                 try:
                     return self._child.ask(request, seconds)
-                except (EOFError, TimeoutError, msgspec.DecodeError) as error:
+                except (EOFError, TimeoutError) as error:
                     reason = str(error)
                     self._restart(reason)
         raise VerifierError(f"The judging process was started again: {reason}.", "Run `waggle doctor` if this goes on.")

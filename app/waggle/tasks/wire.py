@@ -4,6 +4,7 @@ from typing import IO, Annotated
 
 import msgspec
 
+from waggle.errors import UNREADABLE
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Specialty
 from waggle.tasks.group import Verdict
@@ -60,6 +61,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
 Request = MakeQuestions | MakeAnswers | Judge
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+
 
 def send(pipe: IO[bytes], message: Warm | Request | Reply) -> None:
     """Write one frame; raises OSError when the other side is gone."""
@@ -76,3 +79,11 @@ def receive(pipe: IO[bytes]) -> bytes | None:
         return None
     frame = pipe.read(size)
     return frame if len(frame) == size else None
+
+
+def reply(frame: bytes) -> Reply:
+    """What the child says; raises EOFError where that is nonsense: it is as good as gone."""
+    try:
+        return _replies.decode(frame)
+    except UNREADABLE as error:
+        raise EOFError(f"the verifier talks nonsense: {error}") from error

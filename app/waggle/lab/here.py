@@ -1,0 +1,24 @@
+"""Which source a measurement was made with, and on which kind of computer."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import waggle
+
+
+def commit() -> str:
+    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
+    here = Path(waggle.__file__).parents[2]
+    try:
+        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
+        changed = subprocess.check_output(["git", "status", "--porcelain", "--", "app", "resources"], cwd=here, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return waggle.__version__
+    return f"{head} with changes" if changed.strip() else head
+
+
+def machine() -> str:
+    """The system, its cores and the Python, in words that name nobody."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

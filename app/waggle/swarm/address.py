@@ -1,0 +1,60 @@
+"""Addresses: where a peer can be dialled, as a multiaddress that ends in its peer id. hivemind knows all that pass here.
+
+Left out: the many protocols of multiaddresses by which no Waggle node listens (onion, unix sockets, dnsaddr).
+"""
+
+import ipaddress
+import re
+
+from waggle.errors import SwarmError
+from waggle.swarm.identity import peer_id_of
+
+PORTS = 65_535
+ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
+
+_FORM = re.compile(
+    r"/(?P<kind>ip4|ip6|dns|dns4|dns6)/(?P<host>[0-9A-Za-z.:-]{1,253})"
+    r"/(?:tcp|udp)/(?P<port>[1-9][0-9]{0,4})"
+    r"(?:/(?:quic|quic-v1|ws|wss|tls)){0,3}"
+    r"(?:/p2p/(?P<relay>[0-9A-Za-z]{1,64})/p2p-circuit)?"
+    r"/p2p/(?P<peer>[0-9A-Za-z]{1,64})"
+)
+_LABEL = r"(?!..--)[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"  # of a host name; names beyond ASCII are not known below either
+_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
+
+
+def peer_of(address: str) -> bytes:
+    """The peer id at the end of a full multiaddress; raises SwarmError for anything else."""
+    try:
+        return _peer_of(address)
+    except ValueError as error:
+        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
+
+
+def is_address(text: str) -> bool:
+    """Whether this is a full multiaddress with the peer id of an Ed25519 key."""
+    try:
+        _peer_of(text)
+    except ValueError:  # it is none: that is the answer
+        return False
+    return True
+
+
+def _peer_of(address: str) -> bytes:
+    found = _FORM.fullmatch(address)
+    if found is None or int(found["port"]) > PORTS or not _is_host(found["kind"], found["host"]):
+        raise ValueError("not a multiaddress")
+    if found["relay"] is not None:
+        peer_id_of(found["relay"])
+    return peer_id_of(found["peer"])
+
+
+def _is_host(kind: str, host: str) -> bool:
+    """Raises ValueError, or says False, where `host` is none."""
+    match kind:
+        case "ip4":
+            return bool(ipaddress.IPv4Address(host))
+        case "ip6":
+            return bool(ipaddress.IPv6Address(host))
+        case _:
+            return _NAME.fullmatch(host) is not None

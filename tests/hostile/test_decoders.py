@@ -1,0 +1,58 @@
+"""Bytes from the network, from links and from files are read or refused in the documented way, whatever they are.
+
+`corpus/` holds inputs that the fuzzer found worth keeping, `found/` every one that a decoder once failed on: a line in hex each.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from near import near
+from waggle.errors import LabError
+from waggle.lab import decoders
+from waggle.lab.decoders import NAMES, Decoder, decoder
+
+HERE = Path(__file__).parent
+Open = Callable[[str], Decoder]
+
+
+@pytest.fixture(scope="session")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """Opens each decoder once."""
+    made: dict[str, Decoder] = {}
+
+    def open_one(name: str) -> Decoder:
+        if name not in made:
+            made[name] = decoder(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return open_one
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_input_kept_from_fuzzing_is_read_or_refused(name: str, opened: Open) -> None:
+    kept = (*opened(name).seeds, *decoders.kept(HERE / "corpus", name), *decoders.kept(HERE / "found", name))
+    assert len(kept) > len(opened(name).seeds)
+    for data in kept:
+        opened(name).check(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=150)
+@given(st.data())
+def test_bytes_near_a_valid_message_are_read_or_refused(name: str, opened: Open, data: st.DataObject) -> None:
+    opened(name).check(data.draw(near(opened(name).seeds)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b"a.", b"a=[", b'{"x":{"y":[', b"\x91", b"\x81\xa1a", b"(", b"%", b"#"])
+def test_endless_nesting_is_refused(name: str, opening: bytes, opened: Open) -> None:
+    opened(name).check(opening * 3000)
+
+
+def test_a_decoder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="no decoder nothing"):
+        decoder("nothing", tmp_path)
