@@ -61,7 +61,7 @@ Request = MakeQuestions | MakeAnswers | Judge
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
 
-def send(pipe: IO[bytes], message: Warm | Request | Reply) -> None:
+def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame; raises OSError when the other side is gone."""
     frame = msgspec.msgpack.encode(message)
     pipe.write(len(frame).to_bytes(4, "big") + frame)
