@@ -9,7 +9,7 @@ from pathlib import Path
 from waggle import __version__
 from waggle.errors import SettingsError, WaggleError
 
-LABS = ("starter", "swarm")
+LABS = ("audit", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop")
 
 

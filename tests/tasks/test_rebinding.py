@@ -165,6 +165,7 @@ def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, u
     [
         "(" * 25 + "a0" + "".join(f" ∨ a{i})" for i in range(1, 26)),
         "¬" * 400,
+        "¬" * 90 + "P" * 19_000,
         "(" * 200 + "P" + ")" * 200,
         "9" * 400,
         "[" * 400,

@@ -11,6 +11,7 @@ from typing import Any
 
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
 MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: reading takes the square of their number
+MOST_CHARACTERS = 500  # of a formula, for the same reason
 SYMBOLS = re.compile(r"[∧∨¬→↔(]")
 
 
@@ -28,7 +29,7 @@ def _bound_formulas(expression: Any, dataset: Any) -> None:
     upstream_parse, upstream_table = expression.from_string, dataset._generate_assignments
 
     def parse(text: str) -> Any:
-        if len(SYMBOLS.findall(text)) > MOST_SYMBOLS:
+        if len(text) > MOST_CHARACTERS or len(SYMBOLS.findall(text)) > MOST_SYMBOLS:
             raise ValueError("too long a formula")
         return upstream_parse(text)
 
