@@ -9,7 +9,7 @@ README = ROOT / "README.md"
 BEGIN, END = "## The tree\n\n```\n", "```\n"
 ROOMS = ("protocol", "rl", "sapo", "tasks", "policy", "swarm", "engine", "lab", "gui")
 AROUND = (
-    ("resources/", "what ships with Waggle: the starter model, and the look (tokens, style sheet, icons, fonts)"),
+    ("resources/", "what ships with Waggle: the starter model, audit.jsonl, and the look (tokens, style sheet, icons, fonts)"),
     (
         "tests/",
         "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart",

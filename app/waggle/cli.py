@@ -9,7 +9,7 @@ from pathlib import Path
 from waggle import __version__
 from waggle.errors import SettingsError, WaggleError
 
-LABS = ("fuzz", "hostile", "starter", "swarm")
+LABS = ("audit", "fuzz", "hostile", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
 
 

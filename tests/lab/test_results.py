@@ -58,5 +58,5 @@ def test_a_file_of_something_else_is_left_alone_even_where_its_last_line_has_no_
     path = tmp_path / "runs.jsonl"
     path.write_bytes(content)
     with pytest.raises(LabError, match="is not a finished run"):
-        Book(path)
+        Book(path, Run)
     assert path.read_bytes() == content

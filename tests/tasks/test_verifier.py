@@ -6,7 +6,7 @@ import signal
 import msgspec
 import pytest
 
-from waggle.errors import CharterError, VerifierError
+from waggle.errors import CharterError
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.group import Completion
 from waggle.tasks.questions import split_of
@@ -117,14 +117,15 @@ def test_a_charter_with_an_unknown_specialty_is_refused_in_words():
         Verifier(charter)
 
 
-def test_a_formula_that_explodes_costs_its_sender_the_lot_and_us_seconds():
-    reasons: list[str] = []
-    own = Verifier(first_swarm(), restarted=reasons.append)
+def test_a_specialty_that_sets_the_precision_of_decimals_does_not_set_it_for_others():
+    first = first_swarm()
+    chain = Specialty(dataset="decimal_chain_sum", title="Sums", settings={"min_terms": 4, "max_terms": 4, "max_digits": 6})
+    alone = Verifier(msgspec.structs.replace(first, specialties=(chain,), questions_digest=""))
+    beside = Verifier(msgspec.structs.replace(first, specialties=(*first.specialties, chain), questions_digest=""))
     try:
-        (question,), (answer,) = own.questions([("propositional_logic", 3)]), own.answers([("propositional_logic", 3)])
-        bomb = "(" * 25 + "a0" + "".join(f" ∨ a{i})" for i in range(1, 26))
-        with pytest.raises(VerifierError):
-            own.judge_strangers([(question, said(f"<answer>{bomb}</answer>"))])
-        assert own.judge_strangers([(question, said(f"<answer>{answer}</answer>"))])[0].reward == 1.0
+        keys = [("decimal_chain_sum", seed) for seed in range(20)]
+        beside.questions([("decimal_arithmetic", 1)])
+        assert beside.answers(keys) == alone.answers(keys)
     finally:
-        own.close()
+        alone.close()
+        beside.close()

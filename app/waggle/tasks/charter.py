@@ -11,10 +11,12 @@ from typing import Annotated, Any
 import msgspec
 
 from waggle.errors import UNREADABLE, CharterError
+from waggle.tasks import audited
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
 MAX_BYTES = 64 * 1024  # of a charter document
+LONGEST_COMPLETION = 20_000  # characters, under any charter
 
 Setting = int | float | bool | str | list[int | str]
 
@@ -37,7 +39,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)] = "{question}\nAnswer:"
     group_size_min: Annotated[int, msgspec.Meta(ge=2, le=16)] = 2
     group_size_max: Annotated[int, msgspec.Meta(ge=2, le=16)] = 16
-    completion_characters: Annotated[int, msgspec.Meta(ge=16, le=20_000)] = 400
+    completion_characters: Annotated[int, msgspec.Meta(ge=16, le=LONGEST_COMPLETION)] = 400
     age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
     index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
     questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
@@ -90,10 +92,25 @@ def _check(charter: Charter) -> None:
     names = [specialty.dataset for specialty in charter.specialties]
     if len(set(names)) != len(names):
         raise CharterError("A charter names each specialty once.")
+    if not all(words.isprintable() for words in (charter.name, *(specialty.title for specialty in charter.specialties))):
+        raise CharterError("A charter's name and titles are plain words on one line.")
     if charter.prompt.count("{question}") != 1:
         raise CharterError("A charter's prompt must contain {question} once.")
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
+    _check_protocol(charter)
+    for name in names:
+        if reason := audited.shipped().refusal(name, charter.completion_characters):
+            raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
+
+
+def _advice(name: str) -> str:
+    if name in audited.shipped().findings:
+        return "Whoever wrote the charter has to choose another specialty."
+    return "Update Waggle, or have the charter corrected."
+
+
+def _check_protocol(charter: Charter) -> None:
     if charter.protocol != PROTOCOL:
         side = (
             "This swarm needs a newer Waggle: update this one."

@@ -40,6 +40,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     length: int = 0  # 0 when there was nothing to judge
 
 
+UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
+
+
 class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A group after the local verifier has regenerated its question and judged every completion."""
 

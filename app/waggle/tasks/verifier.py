@@ -4,21 +4,15 @@ Thread-safe: the round judges its own answers while the swarm judges what peers 
 """
 
 import hashlib
-import os
-import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 
-import waggle
 from waggle.errors import CharterError, VerifierError
 from waggle.tasks import wire
-from waggle.tasks.armour import TRIPPED, Sandbox
+from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import REASONING_GYM, Charter
-from waggle.tasks.group import Completion, Verdict
+from waggle.tasks.child import Child
+from waggle.tasks.group import UNJUDGED, Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
@@ -26,66 +20,6 @@ BATCH_SECONDS = 20.0  # for one request, whatever its size
 DIGEST_QUESTIONS = 64
 HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
 STRANGERS_SECONDS = 2.0  # for one group of a peer: thousands of times what honest text takes
-GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
-UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
-
-
-class _Child:
-    """One run of the child process. A thread reads its replies, because pipes cannot be waited for on every system."""
-
-    def __init__(self) -> None:
-        environment = dict(os.environ, PYTHONHASHSEED="0", PYTHONPATH=str(Path(waggle.__file__).parents[1]))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "waggle.tasks.verifier_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
-        self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        threading.Thread(target=self._read, name="verifier replies", daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        while True:
-            frame = wire.receive(self.process.stdout)
-            self._replies.put(frame)
-            if frame is None:
-                return
-
-    def ask(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
-        """The reply; raises EOFError when the child died or talks nonsense and TimeoutError when it took too long."""
-        assert self.process.stdin is not None
-        try:
-            wire.send(self.process.stdin, request)
-            frame = self._replies.get(timeout=seconds)
-        except OSError as error:
-            raise EOFError(self._end_in_words()) from error
-        except queue.Empty:
-            raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
-        if frame is None:
-            raise EOFError(self._end_in_words())
-        reply = wire.reply(frame)
-        if isinstance(reply, wire.Tripped):
-            raise EOFError(f"a scorer tried {reply.event} on a text")
-        return reply
-
-    def _end_in_words(self) -> str:
-        try:
-            code = self.process.wait(timeout=GONE_SECONDS)
-        except subprocess.TimeoutExpired:
-            return "the verifier closed its pipe"
-        if code == TRIPPED:
-            return "the verifier's tripwire ended it"
-        return f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}"
-
-    def end(self) -> None:
-        """Ask it to leave by closing its stdin, then make sure; frees both pipes."""
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # the part of a request that it no longer took is lost with it
-                    pipe.close()
 
 
 class Verifier:
@@ -95,12 +29,12 @@ class Verifier:
         self._charter = charter
         self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
         self._lock = threading.RLock()
-        self._child = _Child()
+        self._child = _start()
         self._sandbox = self._warm()
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._child.ask(wire.Warm(self._charter.specialties), START_SECONDS)
+            reply = self._told(wire.Warm(self._charter.specialties), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(f"The judging process does not start: {error}.", "Run `waggle doctor`.") from error
         if not isinstance(reply, wire.Warmed):
@@ -200,17 +134,27 @@ class Verifier:
         with self._lock:
             for _ in range(attempts):
                 try:
-                    return self._child.ask(request, seconds)
+                    return self._told(request, seconds)
                 except (EOFError, TimeoutError) as error:
                     reason = str(error)
                     self._restart(reason)
         raise VerifierError(f"The judging process was started again: {reason}.", "Run `waggle doctor` if this goes on.")
 
+    def _told(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
+        reply = self._child.ask(request, seconds)
+        if isinstance(reply, wire.Tripped):
+            raise EOFError(f"a scorer tried {reply.event} on a text")
+        return reply
+
     def _restart(self, reason: str) -> None:
         self._child.end()
-        self._child = _Child()
+        self._child = _start()
         self._sandbox = self._warm()
         self._restarted(reason)
+
+
+def _start() -> Child[wire.Reply]:
+    return Child("waggle.tasks.verifier_child", wire.reply)
 
 
 def batched(keys: Sequence[wire.Key], size: int) -> Iterator[Sequence[wire.Key]]:

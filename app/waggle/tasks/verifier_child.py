@@ -1,11 +1,10 @@
-"""The verifier child: the only process that imports reasoning-gym. Makes questions and judges text from strangers.
+"""The verifier child: the process that has reasoning-gym in it. Makes questions and judges text from strangers.
 
 Questions are made unarmed: our own code from integers, though some of it evaluates text it wrote itself. Everything else
 happens armed (see armour.py), so all that a specialty ever imports or reads is imported and read at `Warm`.
 """
 
-import functools
-import json
+import decimal
 import os
 import re
 import sys
@@ -17,9 +16,9 @@ from typing import Any, BinaryIO, assert_never
 
 import msgspec
 
-from waggle.tasks import armour, wire
+from waggle.tasks import armour, rebinding, wire
 from waggle.tasks.charter import Specialty
-from waggle.tasks.group import RIGHT, Verdict
+from waggle.tasks.group import RIGHT, UNJUDGED, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
@@ -32,6 +31,7 @@ class Bench:
 
     def __init__(self, specialties: tuple[Specialty, ...]) -> None:
         self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
+        self._decimals = {dataset: decimal.Context() for dataset in self._settings}
         self._made: OrderedDict[wire.Key, tuple[Any, dict[str, Any]]] = OrderedDict()
         self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -52,6 +52,7 @@ class Bench:
 
     def entry(self, key: wire.Key) -> tuple[Any, dict[str, Any]]:
         """(dataset, entry) of a question; raises KeyError for a specialty that the charter lacks."""
+        decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic sets its precision for good: let no other count with it
         if key in self._made:
             self._made.move_to_end(key)
             return self._made[key]
@@ -82,8 +83,8 @@ class Bench:
         dataset, entry = self.entry(key)
         try:
             reward = min(1.0, max(0.0, float(dataset.score_answer(answer, entry)))) if answer else 0.0
-        except Exception:  # noqa: BLE001 - a scorer may raise anything at all over a text; then the text is no answer
-            return Verdict(reward=0.0, reason="no answer", start=start, length=stop - start)
+        except Exception:  # noqa: BLE001 - what a scorer raises over odd text is no news, and no harm: others' answers count on
+            return UNJUDGED
         return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start)
 
 
@@ -94,31 +95,6 @@ def _reason(reward: float, answer: str) -> str:
         return "empty answer"
     shown = " ".join(answer.split())[:24]
     return "close" if reward >= CLOSE else f"wrong: {shown}"
-
-
-def _parse_matrix(text: str) -> list[list[int]]:
-    """Stands where binary_matrix's scorer calls `eval`: nested lists of integers and nothing else."""
-    rows = json.loads(text)
-    if not (isinstance(rows, list) and all(isinstance(row, list) and all(type(cell) is int for cell in row) for row in rows)):
-        raise ValueError("not a matrix of integers")
-    return rows
-
-
-def _replace_eval() -> None:
-    """Rebind the name `eval` in the one audited module whose scorer uses it on text."""
-    from reasoning_gym.algorithmic import binary_matrix
-
-    vars(binary_matrix)["eval"] = _parse_matrix
-
-
-def _keep_data_files() -> None:
-    """Several datasets read a file of words each time they are made; armed, no file can be opened."""
-    from reasoning_gym import data
-
-    upstream, kept = data.read_data_file, functools.cache(data.read_data_file)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("reasoning_gym") and vars(module).get("read_data_file") is upstream:
-            vars(module)["read_data_file"] = kept
 
 
 def _reply(bench: Bench, request: wire.Request) -> wire.Reply:
@@ -133,7 +109,7 @@ def _reply(bench: Bench, request: wire.Request) -> wire.Reply:
             assert_never(request)
 
 
-def _claim_stdout() -> BinaryIO:
+def claim_stdout() -> BinaryIO:
     """Keep fd 1 for replies and point the name `stdout` nowhere: reasoning-gym prints dots while it makes questions."""
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -147,8 +123,8 @@ def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
     bench = Bench(warm.specialties)
     warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
     try:
-        _replace_eval()
-        _keep_data_files()
+        rebinding.replace_scorers()
+        rebinding.keep_data_files()
         bench.warm()
         return bench, wire.Warmed(bench.arm(lambda event: wire.send(replies, wire.Tripped(event[:64]))))
     except Exception as error:  # noqa: BLE001 - a specialty's settings may raise anything at all
@@ -162,7 +138,7 @@ def _failed(error: Exception) -> wire.Failed:
 def main() -> None:
     """Answer requests until stdin closes. The first must be `Warm`, which is answered once."""
     armour.limit_memory()
-    replies = _claim_stdout()
+    replies = claim_stdout()
     first: msgspec.msgpack.Decoder[wire.Warm] = msgspec.msgpack.Decoder(wire.Warm)
     decoder: msgspec.msgpack.Decoder[wire.Request] = msgspec.msgpack.Decoder(wire.Request)
     frame = wire.receive(sys.stdin.buffer)

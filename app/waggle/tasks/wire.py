@@ -1,6 +1,6 @@
-"""The messages between the verifier and its child: length-prefixed msgpack over the child's stdin and stdout."""
+"""The messages between the verifier, or the audit, and its child: length-prefixed msgpack over the child's stdin and stdout."""
 
-from typing import IO, Annotated
+from typing import IO, Annotated, TypeVar
 
 import msgspec
 
@@ -58,13 +58,68 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     reason: str
 
 
+class List(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Of the audit: what does this reasoning-gym offer?"""
+
+
+class Catalogue(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    version: str
+    datasets: list[str]
+
+
+class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Of the audit: make ready for this dataset alone. `upstream` leaves its scorer as reasoning-gym has it, and `another_day`
+    has the calendar stand elsewhere."""
+
+    dataset: str
+    upstream: bool = False
+    another_day: bool = False
+
+
+class Make(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Of the audit: make these questions from nothing, in this order."""
+
+    seeds: list[int]
+
+
+class Made(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """(question, answer) for each seed, and the processor's seconds for one."""
+
+    pairs: list[tuple[str, str]]
+    seconds: float
+
+
+class Score(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Of the audit: let the scorer see these texts, and watch it."""
+
+    items: list[tuple[int, str]]  # seed of the question, answer
+
+
+class Scored(msgspec.Struct, frozen=True, array_like=True):
+    """What the scorer said (NaN: no number), raised, and tried: names of audit events. `seconds` are the processor's."""
+
+    reward: float
+    raised: str
+    events: list[str]
+    seconds: float
+
+
+class Scores(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    scores: list[Scored]
+
+
 Request = MakeQuestions | MakeAnswers | Judge
+AuditRequest = List | Examine | Make | Score
+AuditReply = Catalogue | Warmed | Made | Scores | Failed
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
+
+Said = TypeVar("Said")
 
 
-def send(pipe: IO[bytes], message: Warm | Request | Reply) -> None:
+def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame; raises OSError when the other side is gone."""
     frame = msgspec.msgpack.encode(message)
     pipe.write(len(frame).to_bytes(4, "big") + frame)
@@ -82,8 +137,17 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 
 def reply(frame: bytes) -> Reply:
-    """What the child says; raises EOFError where that is nonsense: it is as good as gone."""
+    """What the verifier child says; raises EOFError where that is nonsense: it is as good as gone."""
+    return _said(frame, _replies)
+
+
+def audit_reply(frame: bytes) -> AuditReply:
+    """The same of the audit's child."""
+    return _said(frame, _audit_replies)
+
+
+def _said(frame: bytes, decoder: msgspec.msgpack.Decoder[Said]) -> Said:
     try:
-        return _replies.decode(frame)
+        return decoder.decode(frame)
     except UNREADABLE as error:
         raise EOFError(f"the verifier talks nonsense: {error}") from error

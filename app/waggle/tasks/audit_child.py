@@ -1,0 +1,180 @@
+"""The audit's child: lets one dataset's scorer see hostile text where the verifier's child would, and tells what it tried.
+
+Where the verifier's tripwire would end the process, the event is noted and refused: nothing that a text asks for happens.
+"""
+
+import contextlib
+import datetime
+import importlib.metadata
+import math
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from waggle.tasks import armour, rebinding, wire
+from waggle.tasks.charter import Specialty
+from waggle.tasks.verifier_child import Bench, claim_stdout
+
+PATIENCE_SECONDS = 2.0  # of the processor, for one answer
+FOLDERS = re.compile(r"(?<![^\s'\"])(/[^/\s'\"]+)*/(?=[^/\s])")
+SLOW = 0.05  # seconds from which a second look decides, in case this computer was busy
+
+
+class Bystander:
+    """Notes what is tried while it watches, and refuses it."""
+
+    def __init__(self) -> None:
+        self._events: list[str] | None = None
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, _: tuple[object, ...]) -> None:
+        if self._events is not None and event not in armour.HARMLESS:
+            self._events.append(event)
+            raise PermissionError(event)
+
+    def watch(self, act: Callable[[], Any]) -> tuple[Any, str, list[str]]:
+        """(what it gave, the name of what it raised, what it tried)."""
+        noted: list[str] = []
+        given, raised = None, ""
+        self._events = noted
+        try:
+            given = act()
+        except Exception as error:  # noqa: BLE001 - the very question is what a scorer raises
+            raised = type(error).__name__
+        finally:
+            self._events = None
+        return given, raised, list(dict.fromkeys(noted))
+
+
+class Examination:
+    """One dataset with its default settings, made ready as the verifier's child makes it ready."""
+
+    def __init__(self, asked: wire.Examine) -> None:
+        self._specialty = Specialty(dataset=asked.dataset, title=asked.dataset[:40])
+        if not asked.upstream:
+            rebinding.replace_scorers()
+        rebinding.keep_data_files()
+        if asked.another_day:
+            _turn_calendar()
+        self._bench = self._new_bench()
+        self._bench.warm()
+        self.sandbox = armour.close_doors()
+        self.make([1])  # what only works with open doors fails here
+        self._bystander = Bystander()
+
+    def _new_bench(self) -> Bench:
+        return Bench((self._specialty,))
+
+    def make(self, seeds: list[int]) -> wire.Made:
+        bench, dataset = self._new_bench(), self._specialty.dataset
+        began = time.process_time()
+        pairs = [(bench.question((dataset, seed)), bench.answer((dataset, seed))) for seed in seeds]
+        self._bench = bench
+        return wire.Made(pairs, (time.process_time() - began) / len(seeds))
+
+    def score(self, seed: int, text: str) -> wire.Scored:
+        """Of two looks at a slow answer, the faster."""
+        dataset, entry = self._bench.entry((self._specialty.dataset, seed))
+        text = text.strip()  # as the verifier does
+        found = self._look(dataset, entry, text)
+        if found.seconds < SLOW:
+            return found
+        return msgspec.structs.replace(found, seconds=min(found.seconds, self._look(dataset, entry, text).seconds))
+
+    def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> wire.Scored:
+        began = time.process_time()
+        _end_after(began + PATIENCE_SECONDS)
+        given, raised, events = self._bystander.watch(lambda: dataset.score_answer(text, entry))
+        seconds = time.process_time() - began
+        _end_after(math.inf)
+        try:
+            reward = 0.0 if raised else float(given)
+        except (TypeError, ValueError, OverflowError):  # no number is a finding, too
+            reward = math.nan
+        return wire.Scored(reward, raised, events, round(seconds, 4))
+
+
+def _end_after(seconds: float) -> None:
+    """Have the kernel end this process when it has used so much of the processor; Windows leaves that to the parent."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (most if seconds == math.inf else math.ceil(seconds), most))
+
+
+def _turn_calendar() -> None:
+    """What asks for today is told a day long gone, whichever name it asks by."""
+
+    class Date(datetime.date):
+        @classmethod
+        def today(cls) -> "Date":
+            return cls(2011, 7, 15)
+
+    class Moment(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> "Moment":
+            return cls(2011, 7, 15, 13, 14, 15, tzinfo=tz)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("reasoning_gym"):
+            for key, value in list(vars(module).items()):
+                if value is datetime.date:
+                    vars(module)[key] = Date
+                elif value is datetime.datetime:
+                    vars(module)[key] = Moment
+
+
+def _catalogue() -> wire.Catalogue:
+    import reasoning_gym.factory
+
+    return wire.Catalogue(importlib.metadata.version("reasoning-gym"), sorted(reasoning_gym.factory.DATASETS))
+
+
+def _answer(request: wire.AuditRequest, examination: Examination | None) -> tuple[wire.AuditReply, Examination | None]:
+    match request, examination:
+        case wire.List(), _:
+            return _catalogue(), examination
+        case wire.Examine(), None:
+            began = Examination(request)
+            return wire.Warmed(began.sandbox), began
+        case wire.Make(seeds), Examination():
+            return examination.make(seeds), examination
+        case wire.Score(items), Examination():
+            return wire.Scores([examination.score(seed, text) for seed, text in items]), examination
+    return wire.Failed("out of order"), examination
+
+
+def _failed(error: Exception) -> wire.Failed:
+    """In a few words, and without saying where things lie on this computer."""
+    if isinstance(error, OSError):
+        return wire.Failed(f"they need {os.path.basename(str(error.filename))} opened")
+    said = FOLDERS.sub("", f"{type(error).__name__}: {error}")
+    return wire.Failed(said if len(said) <= 160 else f"{said[:160]}...")
+
+
+def main() -> None:
+    """Answer until stdin closes."""
+    armour.limit_memory()
+    replies = claim_stdout()
+    os.dup2(1, 2)  # what datasets print would tear the progress bar
+    warnings.simplefilter("ignore")
+    decoder: msgspec.msgpack.Decoder[wire.AuditRequest] = msgspec.msgpack.Decoder(wire.AuditRequest)
+    examination: Examination | None = None
+    with contextlib.suppress(BrokenPipeError):
+        while (frame := wire.receive(sys.stdin.buffer)) is not None:
+            try:
+                reply, examination = _answer(decoder.decode(frame), examination)
+            except Exception as error:  # noqa: BLE001 - a dataset may raise anything at all, and that is the finding
+                reply = _failed(error)
+            wire.send(replies, reply)
+
+
+if __name__ == "__main__":
+    main()

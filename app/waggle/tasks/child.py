@@ -1,0 +1,74 @@
+"""One run of a child process that answers one frame with one frame, and may be killed at any moment."""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+import waggle
+from waggle.tasks import wire
+from waggle.tasks.armour import TRIPPED
+
+GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
+
+Reply = TypeVar("Reply")
+
+
+class Child(Generic[Reply]):
+    """`python -m module`. A thread reads its replies, because pipes cannot be waited for on every system."""
+
+    def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
+        environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        self._decode = read
+        self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name=f"replies of {module}", daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        while True:
+            frame = wire.receive(self.process.stdout)
+            self._replies.put(frame)
+            if frame is None:
+                return
+
+    def ask(self, request: msgspec.Struct, seconds: float) -> Reply:
+        """The reply; raises EOFError when the child died or talks nonsense and TimeoutError when it took too long."""
+        assert self.process.stdin is not None
+        try:
+            wire.send(self.process.stdin, request)
+            frame = self._replies.get(timeout=seconds)
+        except OSError as error:
+            raise EOFError(self._end_in_words()) from error
+        except queue.Empty:
+            raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
+        if frame is None:
+            raise EOFError(self._end_in_words())
+        return self._decode(frame)
+
+    def _end_in_words(self) -> str:
+        try:
+            code = self.process.wait(timeout=GONE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "the verifier closed its pipe"
+        if code == TRIPPED:
+            return "the verifier's tripwire ended it"
+        return f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}"
+
+    def end(self) -> None:
+        """Make sure that it is gone; frees both pipes."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # the part of a request that it no longer took is lost with it
+                    pipe.close()

@@ -1,0 +1,60 @@
+"""What is rebound inside reasoning-gym so that its scorers can read strangers' text, and make questions behind closed doors.
+
+Names are rebound in the running process only; on honest text every score stays upstream's (tests/tasks/test_rebinding.py).
+"""
+
+import functools
+import json
+import re
+import sys
+from typing import Any
+
+MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
+MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: reading takes the square of their number
+MOST_CHARACTERS = 500  # of a formula, for the same reason
+SYMBOLS = re.compile(r"[∧∨¬→↔(]")
+
+
+def replace_scorers() -> None:
+    """What stands in for upstream's own, in the two of the paper's nine that need it."""
+    from reasoning_gym.algorithmic import binary_matrix
+    from reasoning_gym.logic import propositional_logic
+
+    vars(binary_matrix)["eval"] = parse_matrix
+    _bound_formulas(propositional_logic.Expression, propositional_logic.PropositionalLogicDataset)
+
+
+def _bound_formulas(expression: Any, dataset: Any) -> None:
+    """A text can hold a formula whose truth table has 2^100 rows. The scorer pays what raises ValueError nothing."""
+    upstream_parse, upstream_table = expression.from_string, dataset._generate_assignments
+
+    def parse(text: str) -> Any:
+        if len(text) > MOST_CHARACTERS or len(SYMBOLS.findall(text)) > MOST_SYMBOLS:
+            raise ValueError("too long a formula")
+        return upstream_parse(text)
+
+    def table(self: Any, variables: set[str]) -> Any:
+        if len(variables) > MOST_VARIABLES:
+            raise ValueError("too many variables")
+        return upstream_table(self, variables)
+
+    expression.from_string = staticmethod(parse)
+    dataset._generate_assignments = table
+
+
+def parse_matrix(text: str) -> list[list[int]]:
+    """Nested lists of integers and nothing else; raises ValueError."""
+    rows = json.loads(text)
+    if not (isinstance(rows, list) and all(isinstance(row, list) and all(type(cell) is int for cell in row) for row in rows)):
+        raise ValueError("not a matrix of integers")
+    return rows
+
+
+def keep_data_files() -> None:
+    """Several datasets read a file of words each time they are made; armed, no file can be opened."""
+    from reasoning_gym import data
+
+    upstream, kept = data.read_data_file, functools.cache(data.read_data_file)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("reasoning_gym") and vars(module).get("read_data_file") is upstream:
+            vars(module)["read_data_file"] = kept
