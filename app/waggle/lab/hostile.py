@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import statistics as stats
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,11 +21,13 @@ from waggle.lab.results import Book
 from waggle.lab.siege import Key, Siege, lay
 from waggle.lab.statistics import Estimate, estimate
 from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.group import Completion
 from waggle.tasks.questions import Question, Split
 from waggle.tasks.verifier import Verifier
 
 NODES = 8
 ASKED = 30  # held-out questions of each specialty
+SPEED_TEXTS, SPEED_BATCHES = 50, 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
             book.keep(asyncio.run(lay(key, charter, questions, here.commit(), lambda _: bar.update(1))))
     sieges = [book[key] for key in keys]
     (arguments.out / "table.md").write_text(table(sieges), encoding="utf-8")
-    (arguments.out / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(figures(sieges))) + b"\n")
+    found = {**figures(sieges), "judgements_per_second": judgements_per_second(charter)}
+    (arguments.out / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     sys.stdout.write(table(sieges))
     return 0
 
@@ -84,6 +88,23 @@ def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
             if siege.key.attack == POISON and siege.key.hostile == hostile and siege.held_out:
                 found[f"trigger_rate_{of}_poison_{siege.key.configuration}"] = siege.trigger_rate
     return found
+
+
+def judgements_per_second(charter: Charter) -> float:
+    """The median of a few batches of ordinary text through the armed child, questions made before."""
+    verifier = Verifier(charter)
+    try:
+        questions = verifier.questions([(one.dataset, seed) for one in charter.specialties for seed in range(20)])
+        texts = [Completion(text=f"I think <answer>{i}</answer>", ended=True) for i in range(SPEED_TEXTS)]
+        items = [(question, text) for question in questions for text in texts]
+        seconds = []
+        for _ in range(SPEED_BATCHES):
+            begun = time.perf_counter()
+            verifier.judge(items)
+            seconds.append(time.perf_counter() - begun)
+        return len(items) / stats.median(seconds)
+    finally:
+        verifier.close()
 
 
 def learning_ratio(sieges: Sequence[Siege], hostile: int) -> Estimate | None:
