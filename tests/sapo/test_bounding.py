@@ -10,9 +10,10 @@ from waggle.lab.attacks import PHRASE
 from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import grpo
-from waggle.rl.batch import SampleParams, nothing, unwatched
+from waggle.rl.batch import Floats, SampleParams, Written, nothing, unwatched
 from waggle.rl.noise import uniforms
 from waggle.sapo import bounding
+from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.lesson import Measure, Weighed, external_draft, weigh
 from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
@@ -99,3 +100,15 @@ def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, 
     bounded = bounding.shared_out(groups, 0.25)
     assert [one.pull for one in bounded[:4]] == [one.pull for one in groups[:4]]
     assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in bounded))
+
+
+class Unasked(FakePolicy):
+    """A policy that must not be asked for anything."""
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        raise AssertionError(texts)
+
+
+def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: tokens.Tokens) -> None:
+    groups = [weighed(verifier, words, 1, "bf", HONEST)]
+    assert bounding.familiar(groups, [], Unasked([]), words, 1.0) == groups

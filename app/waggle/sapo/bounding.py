@@ -1,8 +1,9 @@
 """Applies the bounds to the groups that a round is about to learn: strange text is left out, and nobody pulls too strongly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
 from waggle.sapo import bounds
@@ -16,26 +17,26 @@ def familiar(
     """The same without those completions of peers whose text is stranger than what is usual (see bounds.py).
 
     `said` holds the log-probs (N,) of what the policy itself wrote in this round. Only what would be made likelier is looked
-    at: one forward pass over it.
+    at, and the policy is only asked about what has anything beside a right answer: mostly nothing.
     """
-    rewarded = {i: [int(k) for k in np.flatnonzero(one.means > 0)] for i, one in enumerate(weighed) if one.draft.external}
-    suspects = {i: positions for i, positions in rewarded.items() if positions}
-    if not suspects:
-        return list(weighed)
-    logps = policy.logprobs([weighed[i].draft.written.only(positions) for i, positions in suspects.items()], temperature)
-    strange = {
-        i: _strangeness(weighed[i], positions, logp, tokens) for (i, positions), logp in zip(suspects.items(), logps, strict=True)
+    free = {
+        (i, k): _outside(one, k, tokens)
+        for i, one in enumerate(weighed)
+        if one.draft.external
+        for k in map(int, np.flatnonzero(one.means > 0))
     }
-    shown: dict[bounds.Party, list[float]] = {}
-    for i, found in strange.items():
-        shown.setdefault(bounds.party(weighed[i].draft.group), []).extend(found)
-    limits = bounds.limits([bounds.strangeness(logp) for logp in said], shown)
-    kept = list(weighed)
-    for i, found in strange.items():
-        factors = np.ones(len(weighed[i].draft.lengths), np.float32)
-        factors[suspects[i]] = np.array(found) <= limits[bounds.party(weighed[i].draft.group)]
-        kept[i] = weighed[i].scaled(factors)
-    return kept
+    asked: dict[int, list[int]] = {}
+    for (i, k), tokens_outside in free.items():
+        if tokens_outside.any():
+            asked.setdefault(i, []).append(k)
+    if not asked:
+        return list(weighed)
+    strange = dict.fromkeys(free, 0.0)
+    texts = [weighed[i].draft.written.only(positions) for i, positions in asked.items()]
+    for (i, positions), text, logp in zip(asked.items(), texts, policy.logprobs(texts, temperature), strict=True):
+        parts = np.split(logp, np.cumsum([len(ids) for ids in text.completions])[:-1])
+        strange.update({(i, k): bounds.strangeness(part, free[i, k]) for k, part in zip(positions, parts, strict=True)})
+    return _without_strange(weighed, strange, [bounds.strangeness(logp) for logp in said])
 
 
 def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
@@ -53,12 +54,18 @@ def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
     ]
 
 
-def _strangeness(weighed: Weighed, positions: Sequence[int], logp: Floats, tokens: Tokens) -> list[float]:
-    """Of the completions at these positions; `logp` (N,) runs over their tokens in order."""
-    draft = weighed.draft
-    each = np.split(logp, np.cumsum([draft.lengths[position] for position in positions])[:-1])
-    completions, verdicts = draft.group.group.completions, draft.group.verdicts
-    return [
-        bounds.strangeness(one, bounds.outside(tokens, completions[position].text, verdicts[position], len(one)))
-        for one, position in zip(each, positions, strict=True)
-    ]
+def _outside(weighed: Weighed, k: int, tokens: Tokens) -> NDArray[np.bool_]:
+    group = weighed.draft.group
+    return bounds.outside(tokens, group.group.completions[k].text, group.verdicts[k], weighed.draft.lengths[k])
+
+
+def _without_strange(weighed: Sequence[Weighed], strange: Mapping[tuple[int, int], float], own: Sequence[float]) -> list[Weighed]:
+    """`strange` holds how strange completion k of group i is."""
+    shown: dict[bounds.Party, list[float]] = {}
+    for (i, _), found in strange.items():
+        shown.setdefault(bounds.party(weighed[i].draft.group), []).append(found)
+    limits = bounds.limits(own, shown)
+    factors = {i: np.ones(len(weighed[i].draft.lengths), np.float32) for i, _ in strange}
+    for (i, k), found in strange.items():
+        factors[i][k] = found <= limits[bounds.party(weighed[i].draft.group)]
+    return [one.scaled(factors[i]) if i in factors else one for i, one in enumerate(weighed)]
