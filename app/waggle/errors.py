@@ -6,7 +6,7 @@
     |- ModelError               a model folder that is missing, broken or of an unknown kind
     |- CheckpointError          a saved state that cannot be read
     |- MemoryShort              not enough memory for this model and batch
-    |- VerifierError            the judging process cannot be started
+    |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
     |- IdentityError            the key file of this node
     |- SwarmError               the network part cannot start (a peer that is away is no error)
     |- BadRecord                something a stranger sent; counted and dropped, never shown as our failure
@@ -54,6 +54,10 @@ class MemoryShort(WaggleError):
 
 class VerifierError(WaggleError):
     """The process that judges answers cannot be started or keeps dying."""
+
+
+class VerifierKilled(VerifierError):
+    """Something outside killed that process in the middle of a request: whoever wrote the text is not to blame."""
 
 
 class IdentityError(WaggleError):

@@ -57,6 +57,16 @@ class Home:
         return self
 
 
+def put(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, also through a power cut; raises OSError."""
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
 def default_home() -> Home:
     """`WAGGLE_HOME`, else the place this system keeps application data in."""
     if chosen := os.environ.get("WAGGLE_HOME"):

@@ -1,6 +1,8 @@
 """Hostile peers against a live node over real hivemind: each defence refuses its attack, and honest groups go on arriving."""
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from hostile.conftest import StartAttacker
 from swarm.live import SOON, Live, Start, answered, fresh_identity, question_ids, share
+from waggle.errors import VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
@@ -18,8 +21,9 @@ from waggle.swarm.dht import CALLS_BURST, PeerAway
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
+from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import RIGHT
+from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.verifier import Verifier
 
 SceneOf = Callable[[Attacker], Scene]
@@ -127,6 +131,34 @@ async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(
 
     assert answered_calls < calls
     await honest_arrives()
+
+
+async def test_a_value_of_millions_of_pieces_is_refused_before_it_is_unpacked(
+    attacker: StartAttacker, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = await attacker("packer")
+    await hostile.dht.connect((await victim.node.addresses())[0])
+    hivemind, protocol = load_hivemind(), hostile.dht._node.protocol
+    many = b"\xdd\x00\x0f\x42\x40" + b"\x90" * 1_000_000  # a list of a million empty lists
+    request = hivemind.dht_pb2.StoreRequest(
+        keys=[hivemind.DHTID.generate("any").to_bytes()], subkeys=[protocol.IS_DICTIONARY], values=[many],
+        expiration_time=[time.time() + 60], in_cache=[False],
+    )  # fmt: skip
+    with pytest.raises(hivemind.failures, match="too large a value"):
+        await protocol.get_stub(hivemind.PeerID(victim.identity.peer_id)).rpc_store(request, timeout=SOON)
+    await honest_arrives()
+
+
+async def test_a_verifier_that_was_killed_from_outside_is_not_the_senders_offence(
+    attacker: StartAttacker, scene_of: SceneOf, verifier: Verifier
+) -> None:
+    hostile = await attacker("unlucky")
+    scene = scene_of(hostile)
+    ((_, question),) = scene.questions("bf")
+    os.kill(verifier.pid, signal.SIGKILL)
+    with pytest.raises(VerifierKilled):
+        verifier.judge_strangers([(question, Completion(text="<answer>1</answer>", ended=True))])
+    assert verifier.judge_strangers([(question, Completion(text="<answer>1</answer>", ended=True))])
 
 
 async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAttacker, scene_of: SceneOf, victim: Live) -> None:

@@ -44,6 +44,7 @@ async def test_two_nodes_hold_out_against_one_that_tries_everything(charter: Cha
     assert came.hostile_received + sum(came.refused.values()) > 0
     assert len(came.held_out) == 2
     assert came.trigger_rate == 0.0
+    assert came.attacked
     assert came.costs.cpu_seconds > 0
     assert came.costs.memory_mb > 100
 
@@ -67,7 +68,7 @@ def test_figures_add_up_what_got_through() -> None:
     found = figures(sieges)
     assert (found["crashes"], found["code_executions"], found["honest_groups_lost"]) == (1, 1, 0)
     assert (found["heldout_ratio_2_of_8"], found["trigger_rate_2_of_8"], found["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
-    assert "| zip bomb | 2 | 0 | 0 | 1 |" in table(sieges)
+    assert "| zip bomb | 2 | 0 | - | 0 | 1 |" in table(sieges)
 
 
 @pytest.mark.parametrize(

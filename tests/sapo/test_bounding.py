@@ -76,8 +76,8 @@ def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
 def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
     policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray]
 ) -> None:
-    groups = [weighed(verifier, words, 2, "calendar_arithmetic", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
-    assert groups[0].means[0] >= 0
+    groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
+    assert groups[0].means[0] > 0
 
     (bounded,) = bounding.familiar(groups, said, policy, words, 1.0)
 
@@ -99,7 +99,7 @@ def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, 
     groups = [weighed(verifier, words, origin, "bf", HONEST) for origin in origins]
     bounded = bounding.shared_out(groups, 0.25)
     assert [one.pull for one in bounded[:4]] == [one.pull for one in groups[:4]]
-    assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in bounded))
+    assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in groups))
 
 
 class Unasked(FakePolicy):

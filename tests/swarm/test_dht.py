@@ -1,6 +1,7 @@
 """hivemind as it is used here: what attackers get past the directory, its private parts, and that p2pd never stays behind."""
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -226,3 +227,18 @@ def _environment() -> dict[str, str]:
 def _gone(pid: int) -> None:
     if psutil.pid_exists(pid):
         psutil.Process(pid).wait(timeout=SOON)
+
+
+def test_an_address_by_a_transport_that_hivemind_does_not_know_hides_nobody(tmp_path: Path) -> None:
+    hivemind = load_hivemind()
+    control = importlib.import_module("hivemind.p2p.p2p_daemon_bindings.control")
+    messages = importlib.import_module("hivemind.proto.p2pd_pb2")
+    webtransport = bytes.fromhex("047f00000191020fa1cd03d103")  # /ip4/127.0.0.1/udp/4001/quic-v1/webtransport
+    good = hivemind.Multiaddr("/ip4/192.0.2.1/tcp/4001")
+    peer_id = fresh_identity(tmp_path, "peer").peer_id
+    with pytest.raises(ValueError, match="465"):
+        str(hivemind.Multiaddr(webtransport))
+
+    told = control.PeerInfo.from_protobuf(messages.PeerInfo(id=peer_id, addrs=[webtransport, good.to_bytes()]))
+
+    assert (told.peer_id.to_bytes(), told.addrs) == (peer_id, [good])

@@ -65,11 +65,11 @@ def test_neither_those_to_avoid_nor_what_was_tried_is_chosen() -> None:
     assert set(choose(avoid=PEERS[5:17], tried=tried)) == set(PEERS[17:20])
 
 
-def test_half_of_those_chosen_are_trusted_where_so_many_have_something_new() -> None:
+def test_half_of_those_chosen_are_known_where_so_many_have_something_new() -> None:
     trusted = set(PEERS[:6])
     for seed in range(20):
-        assert len(trusted.intersection(choose(trusted=trusted, random=Random(seed)))) >= 5
-    assert len(set(choose(trusted=trusted, count=20))) == 20
+        assert len(trusted.intersection(choose(known=trusted, random=Random(seed)))) >= 5
+    assert len(set(choose(known=trusted, count=20))) == 20
 
 
 def test_announcing_anothers_payload_does_not_spoil_it() -> None:

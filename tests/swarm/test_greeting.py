@@ -29,7 +29,7 @@ def test_a_later_version_may_say_more() -> None:
     [
         [-1, "1", CHARTER, b""],
         ["1", "1", CHARTER, b""],
-        [1, "1" * 21, CHARTER, b""],
+        [1, "1" * 65, CHARTER, b""],
         [1, "1\u202e", CHARTER, b""],
         [1, "1", CHARTER[:31], b""],
         [1, "1", CHARTER, b"x" * 481],

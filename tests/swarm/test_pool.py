@@ -41,7 +41,8 @@ def test_one_address_range_fills_a_quarter_at_most_whatever_it_calls_itself() ->
     kept = pool()
     kept.add([msgspec.structs.replace(judged(origin, 1), source="192.0.2.0/24") for origin in range(1, 9)])
     kept.add([judged(20, 1)])
-    assert [group.group.origin[0] for group in kept.waiting()] == [7, 8, 20]
+    assert len([group for group in kept.waiting() if group.source]) == 2
+    assert kept.waiting()[-1].group.origin[0] == 20
 
 
 def test_a_peer_that_is_dropped_leaves_the_pool() -> None:
@@ -87,3 +88,19 @@ def test_groups_older_than_the_age_window_are_gone() -> None:
     assert [each.group.origin[0] for each in kept.waiting()] == [1]
     now += 3 * EPOCH_SECONDS
     assert kept.waiting() == ()
+
+
+def test_a_flood_from_many_ranges_pushes_no_honest_peer_out() -> None:
+    kept = pool(capacity=40)
+    kept.add([judged(origin, 1) for origin in range(1, 9)])
+    for number in range(5):
+        flood = [judged(100 + number, index) for index in range(40)]
+        kept.add([msgspec.structs.replace(group, source=f"192.0.{number}.0/24") for group in flood])
+    assert {group.group.origin[0] for group in kept.waiting()} >= set(range(1, 9))
+
+
+def test_one_relayed_flooder_leaves_the_other_relayed_peers_their_places() -> None:
+    kept = pool(capacity=64)
+    relayed = [judged(origin, index) for origin in range(1, 9) for index in range(1)] + [judged(99, index) for index in range(64)]
+    kept.add([msgspec.structs.replace(group, source="relay") for group in relayed])
+    assert {group.group.origin[0] for group in kept.waiting()} == {*range(1, 9), 99}

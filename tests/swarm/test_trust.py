@@ -4,7 +4,7 @@ import pytest
 
 from swarm.live import judged
 from waggle.swarm.identity import name_of
-from waggle.swarm.trust import DOUBT_S, FORGIVEN_S, MAX_PEERS, TRUSTED_FROM, Trust
+from waggle.swarm.trust import DOUBT_S, FORGIVEN_S, MAX_PEERS, MOST_STRIKES, TRUSTED_FROM, TRUSTED_PART, Standing, Trust
 
 PEER = bytes([1]) * 38
 
@@ -92,3 +92,49 @@ def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> 
     assert trust.avoided() == {PEER}
     trust.greeted(PEER, "")
     assert trust.avoided() == set()
+
+
+def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
+    trust = Trust()
+    trust.received(PEER, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    assert trust.trusted() == {PEER}
+    trust.received(PEER, 2, "m", [judged(1, index, useful=False) for index in range(TRUSTED_FROM * TRUSTED_PART)])
+    assert trust.trusted() == set()
+
+
+def test_an_unknown_way_counts_as_relayed_until_it_is_seen() -> None:
+    trust = Trust()
+    assert trust.of(PEER).source == "relay"
+    trust.connected({PEER: ("direct", "")})
+    assert trust.of(PEER).source == ""
+
+
+def test_a_peer_in_doubt_is_not_greeted_and_one_of_another_charter_is() -> None:
+    trust = Trust(clock=lambda: 10.0)
+    other = bytes([2]) * 38
+    trust.connected({PEER: ("direct", ""), other: ("direct", "")})
+    trust.rejected(PEER, "malformed greeting")
+    trust.greeted(other, "trains under another charter")
+    assert trust.welcome() == {other}
+    trust.agree([other])
+    assert trust.avoided() == {PEER}
+
+
+def test_a_sign_of_life_alone_is_told_now_and_then() -> None:
+    now = 100.0
+    trust = Trust(clock=lambda: now)
+    trust.answered(PEER, 1.0)
+    assert len(trust.changed()) == 1
+    now = 101.0
+    trust.answered(PEER, 2.0)
+    assert trust.changed() == []
+    now = 120.0
+    trust.answered(PEER, 3.0)
+    assert [peer.delay_ms for peer in trust.changed()] == [3.0]
+
+
+def test_a_refusal_and_a_doubt_from_a_clock_far_ahead_do_not_outlive_a_restart() -> None:
+    known = Standing(id=PEER, name="x", refusal="trains under another charter", doubted_until=1e12, strikes=1)
+    trust = Trust(clock=lambda: 0.0, known=[known])
+    assert trust.of(PEER).refusal == ""
+    assert trust.of(PEER).doubted_until == DOUBT_S * 2**MOST_STRIKES

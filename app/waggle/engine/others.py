@@ -1,15 +1,14 @@
 """Others: joins the swarm a person chose, and turns its news into events."""
 
-import os
 import re
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError
+from waggle.errors import CharterError, EngineError
 from waggle.protocol import events
 from waggle.settings import Settings
 from waggle.swarm import news
@@ -48,12 +47,10 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     if not HASH.fullmatch(named):
         return charters.read(Path(named).expanduser())
     kept = home.charters / f"{named}.json"
-    if kept.exists():
+    with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
         return charters.read(kept, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
-    beside = kept.with_suffix(".new")
-    beside.write_bytes(charters.encode(charter))
-    os.replace(beside, kept)
+    paths.put(kept, charters.encode(charter))
     return charter
 
 

@@ -92,6 +92,7 @@ class _Camp:
                     await self._attack(rest[(number * len(others) + i) % len(rest)] if everything else None, attacker, number)
                 if everything and number % LASTS == LASTS - 1:
                     await asyncio.gather(*(attacker.close() for attacker in others))
+                    self._attackers = [attacker for attacker in self._attackers if attacker not in others]
                     others = [await self._join() for _ in others]
                 self._pipe.send(number)
         except EOFError:  # the besieged are gone

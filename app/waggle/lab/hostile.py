@@ -121,15 +121,17 @@ def learning_ratio(sieges: Sequence[Siege], hostile: int) -> Estimate | None:
 
 def table(sieges: Sequence[Siege]) -> str:
     """A line of Markdown for each siege."""
-    head = "| attack | hostile | seed | code run | crashes | wrong accepted | honest lost | honest received | hostile trained on "
+    head = "| attack | hostile | seed | rounds attacked | code run | crashes | wrong accepted | honest lost "
+    head += "| honest received | hostile trained on "
     head += "| verifier restarts | held-out | trigger | CPU s/round | MB |\n"
-    rows = [head, "|" + " --- |" * 14 + "\n"]
+    rows = [head, "|" + " --- |" * 15 + "\n"]
     for siege in sieges:
         key = siege.key
         name = key.attack if key.configuration == DEFAULT else f"{key.attack} ({key.configuration})"
         score = f"{stats.fmean(siege.held_out):.3f}" if siege.held_out else "-"
+        attacked = "-" if siege.attacked is None else siege.attacked
         cells = (
-            name, key.hostile, key.seed, siege.code_executions, siege.crashes, siege.wrong_answers_accepted,
+            name, key.hostile, key.seed, attacked, siege.code_executions, siege.crashes, siege.wrong_answers_accepted,
             siege.honest_groups_lost, siege.honest_received, siege.hostile_trained_on, siege.verifier_restarts, score,
             f"{siege.trigger_rate:.4f}", f"{siege.costs.cpu_seconds:.2f}", f"{siege.costs.memory_mb:.0f}",
         )  # fmt: skip

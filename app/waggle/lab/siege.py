@@ -74,7 +74,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     code_executions: int  # files that code in an answer would have made
     crashes: int  # of nodes, of their network processes, of rounds
     verifier_restarts: int
-    wrong_answers_accepted: int  # completions judged right that do not hold the truth
+    wrong_answers_accepted: int  # judged right that are not the truth
     honest_groups_lost: int  # refused although an honest node sent them
     honest_received: int
     hostile_received: int
@@ -83,6 +83,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     held_out: tuple[float, ...]  # of each honest node at the end; empty where it was not measured
     trigger_rate: float  # share of the last rounds' own completions that hold the planted phrase
     costs: Costs
+    attacked: int | None = None  # rounds in which the hostile nodes did their worst; not counted in early sieges
 
 
 class Besieged:
@@ -144,7 +145,7 @@ class Besieged:
         found = [held_out.measure(self.key.rounds, node, self.rules, self.questions) for node in self.nodes]
         return tuple(score.right / score.total for score in found)
 
-    def report(self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs) -> Siege:
+    def report(self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs, attacked: int) -> Siege:
         """What came of it, before the nodes are closed."""
         honest = self.origins
         arrived = [one for one in self.news if isinstance(one, GroupsArrived)]
@@ -164,6 +165,7 @@ class Besieged:
             held_out=scores,
             trigger_rate=self.words[True] / max(1, self.words.total()),
             costs=costs,
+            attacked=attacked,
         )
 
     async def close(self) -> None:
@@ -198,7 +200,7 @@ async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit:
                 scores = await loop.run_in_executor(thread, besieged.scores)
                 crashes = sum(one.done() and not one.cancelled() and one.exception() is not None for one in watching)
             costs = Costs(cpu_seconds=spent / key.rounds, memory_mb=peak, seconds=time.monotonic() - started)
-            return besieged.report(commit, scores, crashes, canary, costs)
+            return besieged.report(commit, scores, crashes, canary, costs, call.done)
         finally:
             for one in watching:
                 one.cancel()
@@ -207,15 +209,15 @@ async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit:
 
 
 def _accepted_wrongly(arrived: GroupsArrived, verifier: Verifier) -> int:
-    """How many completions were judged right although the truth does not stand in them."""
+    """How many answers were judged right that are not the truth; attackers write no other right ones."""
     right = [
-        (judged.question, completion.text)
+        (judged.question, completion.text[verdict.start : verdict.start + verdict.length])
         for judged in arrived.groups
-        for completion, reward in zip(judged.group.completions, judged.rewards, strict=True)
-        if reward >= RIGHT
+        for completion, verdict in zip(judged.group.completions, judged.verdicts, strict=True)
+        if verdict.reward >= RIGHT
     ]
     truths = verifier.answers([(question.dataset, question.seed) for question, _ in right]) if right else []
-    return sum(truth.casefold() not in text.casefold() for truth, (_, text) in zip(truths, right, strict=True))
+    return sum(truth.strip().casefold() != span.strip().casefold() for truth, (_, span) in zip(truths, right, strict=True))
 
 
 @contextlib.asynccontextmanager
@@ -235,11 +237,33 @@ async def _seed(charter: Charter, folder: Path) -> AsyncIterator[str]:
         await running
 
 
+class _Besiegers:
+    """Tells the hostile process to do its worst in a round, and counts the rounds in which it did."""
+
+    def __init__(self, pipe: Pipe | None) -> None:
+        self._pipe = pipe
+        self._idle = True
+        self.done = 0
+
+    def __call__(self, number: int) -> None:
+        """Those that are still busy are not told."""
+        self._listen()
+        if self._pipe is not None and self._idle:
+            self._pipe.send(number)
+            self._idle = False
+
+    def _listen(self) -> None:
+        while self._pipe is not None and self._pipe.poll():
+            self._pipe.recv()
+            self._idle = True
+            self.done += 1
+
+
 @contextlib.asynccontextmanager
-async def _besiegers(orders: Orders) -> AsyncIterator[Callable[[int], None]]:
-    """The hostile process; gives the call that tells it to do its worst in a round. One that is still busy is not told."""
+async def _besiegers(orders: Orders) -> AsyncIterator[_Besiegers]:
+    """The hostile side, in a process of its own; nobody where no attack is ordered."""
     if orders.attack == NONE:
-        yield lambda number: None
+        yield _Besiegers(None)
         return
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -248,27 +272,12 @@ async def _besiegers(orders: Orders) -> AsyncIterator[Callable[[int], None]]:
     theirs.close()
     try:
         await asyncio.to_thread(ours.recv)  # ready
-        yield _caller(ours)
+        yield _Besiegers(ours)
         ours.send(None)
         await asyncio.to_thread(process.join, MET_S)
     finally:
         process.kill()
         process.join()
-
-
-def _caller(pipe: Pipe) -> Callable[[int], None]:
-    idle = True
-
-    def call(number: int) -> None:
-        nonlocal idle
-        while pipe.poll():
-            pipe.recv()
-            idle = True
-        if idle:
-            pipe.send(number)
-            idle = False
-
-    return call
 
 
 def _identity(path: Path, seed: int, i: int) -> Identity:

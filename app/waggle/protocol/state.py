@@ -190,7 +190,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case e.PeerChanged():
             peers = {**state.peers, event.peer.id: event.peer}
             if len(peers) > PEERS:
-                del peers[min(peers, key=lambda known: peers[known].seen_at)]
+                del peers[min(peers, key=lambda known: (bool(peers[known].choice), peers[known].seen_at))]
             return replace(state, peers=peers)
         case e.PeerGroupsArrived():
             cards = tuple(

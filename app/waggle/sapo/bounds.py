@@ -4,6 +4,7 @@ Rewards look at the answer alone, so `any text <answer>truth</answer>` earns a p
 could teach a planted phrase under cover of correct answers. A *party* is a peer, or all peers of one address range. Pure.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -42,7 +43,7 @@ def party(group: JudgedGroup) -> Party:
 def fair(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.random.Generator) -> list[JudgedGroup]:
     """The pool with no more of any party than `share` of the places, or an equal part where there are few parties.
 
-    Which of a party's groups stay is drawn uniformly; the order is kept.
+    Which of a party's groups stay is drawn uniformly, first one of each peer in it; the order is kept.
     """
     of: dict[Party, list[int]] = {}
     for i, group in enumerate(pool):
@@ -50,9 +51,19 @@ def fair(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.rando
     most = max(ceil(places * share), ceil(places / max(1, len(of))))
     kept: set[int] = set()
     for positions in of.values():
-        chosen = positions if len(positions) <= most else noise.permutation(positions)[:most]
-        kept.update(int(i) for i in chosen)
+        shuffled = positions if len(positions) <= most else [int(i) for i in noise.permutation(positions)]
+        kept.update(_by_turns(shuffled, [pool[i].group.origin for i in shuffled])[:most])
     return [group for i, group in enumerate(pool) if i in kept]
+
+
+def _by_turns(positions: Sequence[int], origins: Sequence[bytes]) -> list[int]:
+    """The same positions, the first one of each origin before the second of any."""
+    seen: Counter[bytes] = Counter()
+    turns = []
+    for origin in origins:
+        turns.append(seen[origin])
+        seen[origin] += 1
+    return [position for _, position in sorted(zip(turns, positions, strict=True), key=lambda pair: pair[0])]
 
 
 def strangeness(logp: Floats, outside: NDArray[np.bool_] | None = None) -> float:
@@ -68,8 +79,8 @@ def strangeness(logp: Floats, outside: NDArray[np.bool_] | None = None) -> float
 def outside(tokens: Tokens, text: str, verdict: Verdict, length: int) -> NDArray[np.bool_]:
     """(`length`,): which tokens of an encoded completion nothing excuses.
 
-    The judged answer's two tags are excused, and the answer itself where it is right: then the question dictates it. So is
-    the stop token, which no text can hold.
+    The judged answer's two tags are excused, and the answer itself where it is right: then the question dictates it, up to white
+    space and the like. So is the stop token, which no text can hold.
     """
     offsets = tokens.offsets(text)
     free = np.zeros(length, np.bool_)
@@ -99,18 +110,11 @@ def limits(own: Sequence[float], peers: Mapping[Party, Sequence[float]]) -> dict
 
 
 def scales(own: float, peers: Mapping[Party, float], share: float) -> dict[Party, float]:
-    """What to multiply each party's pull by, so that none has more than `share` of the sum; one's own is never touched.
+    """What to multiply each party's pull by, so that none has more than `share` of the sum of all; one's own is never touched.
 
-    Where fewer than 1 / share parties pull at all, each may have an equal part: a lone teacher is learned from.
+    Of the sum before anybody is brought down, so that somebody who hardly pulls cannot hold the others down to that. Where
+    fewer than 1 / share parties pull at all, each may have an equal part: a lone teacher is learned from.
     """
     pulling = sum(pull > 0 for pull in peers.values()) + (own > 0)
-    share = max(share, 1.0 / max(1, pulling))
-    largest_first = sorted(peers.values(), reverse=True)
-    level = 0.0
-    for capped in range(len(largest_first) + 1):
-        if share * capped >= 1:
-            break
-        level = share * (own + sum(largest_first[capped:])) / (1 - share * capped)
-        if capped == len(largest_first) or largest_first[capped] <= level:
-            break
+    level = max(share, 1.0 / max(1, pulling)) * (own + sum(peers.values()))
     return {each: min(1.0, level / pull) if pull > 0 else 1.0 for each, pull in peers.items()}

@@ -1,19 +1,14 @@
-"""The one file that knows hivemind: one life of its daemon (p2pd) and of the DHT node above it.
+"""hivemind as a node uses it: one life of its daemon (p2pd) and of the DHT node above it.
 
-hivemind is imported through a small shim, submodules only: its own `__init__` loads torch and forks. What it does not
-offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here and nowhere else, and a test holds it to that.
+What hivemind does not offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here and in `shim.py`, through
+which it is imported, and nowhere else; a test holds it to that.
 Left out: starting p2pd again and joining again, which is `connection.py`.
 """
 
 import asyncio
 import errno
-import importlib
-import importlib.util
-import logging
 import math
-import os
 import socket
-import sys
 import time
 import types
 from collections.abc import Awaitable, Callable
@@ -27,6 +22,7 @@ from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
+from waggle.swarm.shim import load_hivemind
 
 PAYLOAD = "waggle/payload/1"  # unary handlers: 32 bytes of sha256 in, the bytes they name out (nothing: not here)
 CHARTER = "waggle/charter/1"
@@ -36,6 +32,7 @@ CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
 CONNECT_S = 5.0
 PING_S = 3.0
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
+BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
 MAX_KEYS = 16  # in one DHT call: ours name one
 
 
@@ -142,6 +139,8 @@ class Dht:
         """Whom p2pd holds a connection to, each once; raises PeerAway when p2pd itself does not answer."""
         found: dict[bytes, Connected] = {}
         for info in await self._patiently(self._p2p.list_peers(), CONNECT_S):  # one for each connection
+            if not info.addrs:  # it came by a way that hivemind has no word for
+                found.setdefault(info.peer_id.to_bytes(), Connected(info.peer_id.to_bytes(), "", relayed=True))
             for address in map(str, info.addrs):
                 relayed, peer_id = "/p2p-circuit" in address, info.peer_id.to_bytes()
                 if peer_id not in found or found[peer_id].relayed:
@@ -152,8 +151,10 @@ class Dht:
         """Our own multiaddresses, those of use to other computers first; raises PeerAway when p2pd does not answer."""
         try:
             found = await self._patiently(self._p2p.get_visible_maddrs(latest=True), CONNECT_S)
-        except ValueError:  # p2pd knows no address (yet)
-            return []
+        except PeerAway as away:
+            if isinstance(away.__cause__, ValueError):  # p2pd knows no address (yet)
+                return []
+            raise
         return sorted(map(str, found), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
 
     async def ended(self) -> int:
@@ -245,13 +246,13 @@ class Refused(Exception):
 
 def _limited(p2p: Any, services: Services) -> Any:
     """hivemind's P2P with a quota before every handler, the DHT's own ones too."""
-    quota = Quota(CALLS_RATE, CALLS_BURST)
+    calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
 
     class Limited(p2p):  # type: ignore[misc]
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
                 peer_id = context.remote_id.to_bytes()
-                if not services.admits(peer_id) or not quota.allows(peer_id):
+                if not services.admits(peer_id) or not calls.allows(peer_id) or not sent.allows(peer_id, request.ByteSize()):
                     raise Refused
                 if len(getattr(request, "keys", ())) > MAX_KEYS:
                     raise Refused
@@ -279,72 +280,3 @@ def _port_error(host: str, port: int, error: OSError) -> SwarmError:
     if error.errno == errno.EADDRINUSE:
         return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
     return SwarmError(f"{host}, port {port}, cannot be listened on: {error.strerror}.", "Choose another address or port.")
-
-
-def load_hivemind() -> types.SimpleNamespace:
-    """The parts of hivemind that are used here. Raises SwarmError where this system has no hivemind."""
-    try:
-        _shim()
-        from google.protobuf.message import DecodeError
-        from google.protobuf.wrappers_pb2 import BytesValue
-        from hivemind.dht.node import DHTNode
-        from hivemind.dht.routing import DHTID
-        from hivemind.p2p import P2P, PeerID
-        from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
-        from hivemind.proto import dht_pb2
-        from hivemind.utils.multiaddr import Multiaddr
-    except ImportError as error:
-        raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
-    failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError)
-    return types.SimpleNamespace(
-        BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
-        dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures,
-    )  # fmt: skip
-
-
-SHIMMED = (
-    ("logging", ("get_logger", "use_hivemind_log_handler")),
-    ("serializer", ("MSGPackSerializer", "SerializerBase")),
-    (
-        "timed_storage",
-        ("DHTExpiration", "ValueWithExpiration", "get_dht_time", "MAX_DHT_TIME_DISCREPANCY_SECONDS", "TimedStorage"),
-    ),
-    ("asyncio", ("as_aiter", "amap_in_executor", "switch_to_uvloop", "enter_asynchronously")),
-)
-
-
-def _shim() -> None:
-    """Put packages named hivemind, hivemind.utils and hivemind.dht in place whose `__init__` never runs."""
-    if "hivemind" in sys.modules:
-        return
-    specification = importlib.util.find_spec("hivemind")
-    if specification is None or not specification.submodule_search_locations:
-        raise ImportError("hivemind is not installed")
-    root = next(iter(specification.submodule_search_locations))
-    stand_in = types.ModuleType("uvloop")  # imported by hivemind.utils.asyncio for a function we never call
-    stand_in.install = lambda: None  # type: ignore[attr-defined]
-    borrowed = sys.modules.setdefault("uvloop", stand_in) is stand_in
-    try:
-        _package("hivemind", root)
-        utils = _package("hivemind.utils", root)
-        for module, names in SHIMMED:
-            loaded = importlib.import_module(f"hivemind.utils.{module}")
-            for name in names:
-                setattr(utils, name, getattr(loaded, name))
-        _package("hivemind.dht", root)
-    finally:
-        if borrowed:
-            del sys.modules["uvloop"]
-    utils.use_hivemind_log_handler("nowhere")  # its lines go to the root logger, as everybody's do
-    logging.getLogger("hivemind").setLevel(logging.ERROR)  # strangers' faults are warnings there
-
-
-def _package(name: str, root: str) -> Any:
-    module = types.ModuleType(name)
-    module.__path__ = [os.path.join(root, *name.split(".")[1:])]
-    module.__package__ = name
-    sys.modules[name] = module
-    parent, _, last = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], last, module)
-    return module

@@ -63,13 +63,14 @@ def choose(
     *,
     avoid: Collection[bytes],
     tried: Collection[Payload],
-    trusted: Collection[bytes] = (),
+    known: Collection[bytes] = (),
     count: int,
     random: Random,
 ) -> list[bytes]:
     """Up to `count` + 2 peers to pull from, at random: with a payload not tried before, and none of those to avoid.
 
-    Half of them are trusted ones, where so many have something new: a crowd of strangers cannot crowd those out.
+    Half of them are known ones (trusted, or just heard from themselves), where so many have something new: a crowd of made-up
+    names cannot crowd those out.
     """
     fresh = [
         origin
@@ -77,6 +78,6 @@ def choose(
         if origin not in avoid and (origin, announcement.sha256) not in tried
     ]
     wanted = min(len(fresh), count + OVER_SAMPLE)
-    proven = [origin for origin in fresh if origin in trusted]
+    proven = [origin for origin in fresh if origin in known]
     chosen = random.sample(proven, min(len(proven), wanted // 2))
     return chosen + random.sample([origin for origin in fresh if origin not in chosen], wanted - len(chosen))

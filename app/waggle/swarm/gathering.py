@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from waggle.errors import BadRecord
+from waggle.errors import BadRecord, VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.announcement import Announcement
@@ -78,21 +78,23 @@ class Gathering:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
     async def _look(self, connection: Connection) -> None:
-        announced = await self._greet(connection)
+        heard = await self._greet(connection)
+        announced = dict(heard)
         for origin, each in (await self._read(connection)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
+        self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *await self._resters(connection, current), *self._trust.avoided()},
             tried=self._tried,
-            trusted=self._trust.trusted(),
+            known=self._trust.trusted() | heard.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
         )
-        await self._pull_some(connection, {origin: current[origin] for origin in chosen})
+        await self._pull_some(connection, {origin: current[origin] for origin in chosen}, now)
 
     async def _read(self, connection: Connection) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
@@ -106,7 +108,7 @@ class Gathering:
     async def _greet(self, connection: Connection) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""
         # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
-        trusted, company = self._trust.trusted(), self._trust.company() - _lasting(self._silent)
+        trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
         asked = [
             *self._some(company & trusted, self._options.peers_per_pull // 2),
             *self._some(company - trusted, NEWCOMERS),
@@ -126,13 +128,14 @@ class Gathering:
         except PeerAway:  # the directory may know of it
             self._silent[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted and told; the others are heard
+            self._silent[peer_id] = time.monotonic() + REST_S
             self._reject(peer_id, bad.title)
         return None
 
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    async def _pull_some(self, connection: Connection, chosen: dict[bytes, Announcement]) -> None:
+    async def _pull_some(self, connection: Connection, chosen: dict[bytes, Announcement], now: float) -> None:
         """Ask them all, keep the first K that answer."""
         pulls = [asyncio.create_task(self._pull(connection, *each)) for each in chosen.items()]
         answered = 0
@@ -141,7 +144,7 @@ class Gathering:
                 origin, blob = await pull
                 if blob and answered < self._options.peers_per_pull:
                     answered += 1
-                    await self._accept(connection, origin, chosen[origin], blob)
+                    await self._accept(connection, origin, chosen[origin], blob, now)
         finally:
             for unfinished in pulls:
                 unfinished.cancel()
@@ -156,17 +159,20 @@ class Gathering:
         self._traffic.received(len(blob))
         return origin, blob
 
-    async def _accept(self, connection: Connection, origin: bytes, announced: Announcement, blob: bytes) -> None:
+    async def _accept(self, connection: Connection, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
+        """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         self._remember((origin, announced.sha256))
         if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
-            await connection.meet()
-        now = self._clock()
+            with suppress(PeerAway):
+                await connection.meet()
         work = asyncio.to_thread(judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now)
         self._judging = asyncio.ensure_future(work)
         try:
             judged = await asyncio.shield(self._judging)
         except BadRecord as bad:  # counted and told; the swarm goes on
             self._reject(origin, bad.title)
+            return
+        except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
             return
         if judged.reserved:
             self._reject(origin, "reserved question", judged.reserved)

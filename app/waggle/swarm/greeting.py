@@ -20,7 +20,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
     """Later versions may add fields behind these: unknown ones are passed over, here alone."""
 
     protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-    version: Annotated[str, msgspec.Meta(max_length=20, pattern=r"^[0-9A-Za-z.+-]*$")]
+    version: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*$")]
     charter: announcement.Digest
     announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing to offer
 
@@ -30,7 +30,7 @@ _decoder = msgspec.msgpack.Decoder(Greeting)
 
 def write(charter: bytes, announced: bytes) -> bytes:
     """Our own greeting."""
-    return msgspec.msgpack.encode(Greeting(PROTOCOL, __version__, charter, announced))
+    return msgspec.msgpack.encode(Greeting(PROTOCOL, __version__[:64], charter, announced))
 
 
 def read(blob: bytes) -> Greeting:

@@ -4,7 +4,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from waggle.errors import BadRecord, CharterError, VerifierError
+from waggle.errors import BadRecord, CharterError, VerifierError, VerifierKilled
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record
@@ -26,7 +26,10 @@ class Judged:
 
 
 def judge(blob: bytes, announced: Announcement, *, origin: bytes, charter: Charter, verifier: Verifier, now: float) -> Judged:
-    """Read and judge what `origin` announced; raises BadRecord. Blocks for as long as judging takes."""
+    """Read and judge what `origin` announced; raises BadRecord, or VerifierKilled.
+
+    Blocks for as long as judging takes.
+    """
     if len(blob) != announced.size or hashlib.sha256(blob).digest() != announced.sha256:
         raise BadRecord("not the payload that was announced")
     found = record.decode(blob, charter, origin=origin, now=now)
@@ -34,16 +37,20 @@ def judge(blob: bytes, announced: Announcement, *, origin: bytes, charter: Chart
         raise BadRecord("not the round that was announced")
     try:
         groups = _judged(found, charter, verifier)
+    except VerifierKilled:
+        raise
     except (CharterError, VerifierError) as error:  # this question alone; the round meets a broken verifier by itself
         raise BadRecord("cannot be judged") from error
     return Judged(found, groups, reserved=len(found.groups) - len(groups))
 
 
 def _judged(found: Record, charter: Charter, verifier: Verifier) -> tuple[JudgedGroup, ...]:
-    digest, begun = charter.digest, time.monotonic()
+    digest = charter.digest
     keys = [(group.id.dataset, seed_of(digest, found.origin, group.id)) for group in found.groups]
     judged = []
-    for group, question in zip(found.groups, verifier.questions(keys), strict=True):
+    questions = verifier.questions(keys)
+    begun = time.monotonic()  # not before: the verifier may just have been started again because of somebody else
+    for group, question in zip(found.groups, questions, strict=True):
         if time.monotonic() - begun > RECORD_S:
             raise BadRecord("takes too long to judge")
         if split_of(question.dataset, question.text) != "train":

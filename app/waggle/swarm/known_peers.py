@@ -1,12 +1,12 @@
 """The file of addresses met lately: extra seeds for the next start. Only a cache: whatever is wrong with it, it is empty."""
 
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from waggle import paths
 from waggle.errors import UNREADABLE
 
 MAX_KEPT = 64
@@ -32,10 +32,8 @@ def keep(path: Path | None, known: tuple[str, ...], met: Sequence[str]) -> tuple
     after = tuple(dict.fromkeys((*met, *known)))[:MAX_KEPT]
     if path is None or set(after) == set(known):
         return after
-    beside = path.with_suffix(".new")
     try:
-        beside.write_bytes(msgspec.json.encode(after))
-        os.replace(beside, path)
+        paths.put(path, msgspec.json.encode(after))
     except OSError as error:  # a full disk costs a few addresses, not the swarm
         log.info("the known peers cannot be written to %s: %s", path, error)
     return after

@@ -5,6 +5,7 @@ loop. A round never waits for a peer.
 """
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from waggle.tasks.verifier import Verifier
 
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
-BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one peer
+BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
 
 
 class SwarmNode:
@@ -49,7 +50,7 @@ class SwarmNode:
         self._identity = identity
         self._tell = tell
         self._pool = Pool(charter, options.pool_capacity, clock)
-        self._standings = options.standings
+        self._standings, self._keeping = options.standings, threading.Lock()
         known = standings.read(options.standings)
         self._trust = Trust(known=known or ())
         self._lost = known is None
@@ -141,7 +142,7 @@ class SwarmNode:
 
     async def _give_payload(self, peer_id: bytes, sha256: bytes) -> bytes:
         offer = self._offers.get(sha256)
-        if offer is None or not self._quota.allows(peer_id, len(offer.blob)):
+        if offer is None or not self._quota.allows(self._payer(peer_id), len(offer.blob)):
             return b""
         self._traffic.sent(len(offer.blob))
         self._trust.taken(peer_id, len(offer.record.groups))
@@ -150,11 +151,16 @@ class SwarmNode:
     def _give_charter(self, sha256: bytes) -> bytes:
         return encode(self._charter) if sha256 == self._digest else b""
 
+    def _payer(self, peer_id: bytes) -> bytes:
+        """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
+        return self._trust.of(peer_id).source.encode() or peer_id
+
     def _greet(self) -> bytes:
         return greeting.write(self._digest, self._offers.announced)
 
     def _keep_standings(self) -> None:
-        standings.write(self._standings, self._trust.all())
+        with self._keeping:
+            standings.write(self._standings, self._trust.all())
 
     def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
         self._trust.connected(

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from waggle.rl.advantage import CRUMB_SPAN, teaches
@@ -45,7 +45,7 @@ class Pool:
             return len(self._waiting)
 
     def add(self, groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
-        """Return those never met before, and keep those of them that teach. Where room is short, the oldest goes."""
+        """Return those never met before, and keep those of them that teach. Where room is short, whoever has most gives way."""
         with self._lock:
             self._forget_old()
             fresh = [group for group in groups if self._meet(key_of(group))]
@@ -81,11 +81,19 @@ class Pool:
         return True
 
     def _make_room(self, source: str | bytes) -> None:
-        same = [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
-        if len(same) > self._per_source:
-            del self._waiting[same[0]]
+        if len(self._from(source)) > self._per_source:
+            self._drop_oldest_of_most(self._from(source))
         if len(self._waiting) > self._capacity:
-            self._waiting.popitem(last=False)
+            largest = Counter(group.source or key[0] for key, group in self._waiting.items()).most_common(1)[0][0]
+            self._drop_oldest_of_most(self._from(largest))
+
+    def _from(self, source: str | bytes) -> list[Key]:
+        return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
+
+    def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
+        """The oldest group of the peer that has most of these: neither a flood nor a crowd pushes others out."""
+        most = Counter(origin for origin, _ in keys).most_common(1)[0][0]
+        del self._waiting[next(key for key in keys if key[0] == most)]
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from waggle.errors import SwarmError
+from waggle.errors import CharterError, SwarmError
 from waggle.swarm import greeting
 from waggle.swarm.address import peer_of
 from waggle.swarm.connection import Connection
@@ -41,6 +41,7 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     for address in options.seeds:
         peer_of(address)
     dht = await open_dht(options, identity, Services(), port=0)
+    wrong: CharterError | None = None
     try:
         for address in options.seeds:
             try:
@@ -48,11 +49,16 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
                 document = await dht.fetch_charter(peer_of(address), digest)
             except PeerAway:  # the next seed may be there
                 continue
-            if document:
-                return charters.decode(document, expected=digest)
+            try:
+                if document:
+                    return charters.decode(document, expected=digest)
+            except CharterError as error:  # damaged, or a lie: another seed may have the true one
+                wrong = error
     finally:
         await dht.close()
-    raise SwarmError("No seed of this swarm answers.", "Check the internet connection, or ask for a newer invite.")
+    if wrong is not None:
+        raise wrong
+    raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
 
 
 def _services(charter: Charter) -> Services:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from waggle import paths
 from waggle.errors import UNREADABLE
 from waggle.swarm.identity import is_peer_id, name_of
 from waggle.swarm.trust import MAX_PEERS, Standing
@@ -34,10 +35,8 @@ def write(path: Path | None, standings: Sequence[Standing]) -> None:
     """Put these in the file's place, whole or not at all."""
     if path is None:
         return
-    beside = path.with_suffix(".new")
     try:
-        beside.write_bytes(msgspec.json.encode(standings))
-        os.replace(beside, path)
+        paths.put(path, msgspec.json.encode(standings))
     except OSError as error:  # a full disk costs what was learned since, not the swarm
         log.info("the standings cannot be written to %s: %s", path, error)
 

@@ -9,11 +9,14 @@ import msgspec
 
 from waggle.rl.advantage import teaches
 from waggle.swarm.identity import name_of
+from waggle.swarm.sources import RELAYED
 from waggle.tasks.group import JudgedGroup
 
 MAX_PEERS = 500
 TRUSTED_FROM = 8  # groups of use, and
-TRUSTED_SHARE = 20  # as many times those refused
+TRUSTED_SHARE = 20  # as many times those refused, and
+TRUSTED_PART = 50  # one in so many of all that came: whoever sends what is of no use loses it again
+TELL_S = 15.0  # between two tellings of nothing but a sign of life
 DOUBT_S = 60.0  # without asking a peer after its first offence; twice as long after each further one
 MOST_STRIKES = 10  # 60 s * 2**10: most of a day
 FORGIVEN_S = 86_400.0  # after the doubt has ended: the next offence is a first one again
@@ -29,7 +32,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: bytes
     name: str
     connection: Route = "gone"
-    source: str = ""  # its address range, "relay", or empty: itself (see sources.py)
+    source: str = RELAYED  # its address range, or empty: itself (see sources.py); unknown counts as relayed
     model: str = ""
     round: Count = 0
     received: Count = 0
@@ -49,7 +52,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def trusted(self) -> bool:
         """Whether it has been of use, and honest while it was."""
-        return self.useful >= TRUSTED_FROM and self.useful >= TRUSTED_SHARE * self.rejected
+        return self.useful >= max(TRUSTED_FROM, TRUSTED_SHARE * self.rejected, self.received / TRUSTED_PART)
 
 
 class Trust:
@@ -60,7 +63,12 @@ class Trust:
     def __init__(self, clock: Callable[[], float] = time.time, known: Iterable[Standing] = ()) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._peers = {peer.id: msgspec.structs.replace(peer, connection="gone") for peer in known}
+        latest = clock() + DOUBT_S * 2**MOST_STRIKES  # a clock that was far ahead once must not doubt for years
+        self._peers = {
+            peer.id: msgspec.structs.replace(peer, connection="gone", refusal="", doubted_until=min(peer.doubted_until, latest))
+            for peer in known
+        }
+        self._told: dict[bytes, Standing] = {}
         # A set that keeps its order. Of old acquaintances only those are told at once whom a person must be able to find.
         self._changed: dict[bytes, None] = dict.fromkeys(peer.id for peer in self._peers.values() if peer.choice)
 
@@ -110,6 +118,13 @@ class Trust:
         with self._lock:
             self._keep(self._of(peer_id), refusal=refusal, seen_at=self._clock())
 
+    def agree(self, peers: Iterable[bytes]) -> None:
+        """These announce under our charter: what they said before no longer counts."""
+        with self._lock:
+            for peer_id in peers:
+                if peer_id in self._peers:
+                    self._keep(self._peers[peer_id], refusal="")
+
     def answered(self, peer_id: bytes, delay_ms: float) -> None:
         """A ping came back."""
         with self._lock:
@@ -138,10 +153,15 @@ class Trust:
         """Whether this peer's calls are answered."""
         return self.of(peer_id).choice != "blocked"
 
-    def company(self) -> set[bytes]:
-        """Who is connected now."""
+    def welcome(self) -> set[bytes]:
+        """Who is connected now, and neither in doubt nor muted or blocked."""
         with self._lock:
-            return {peer.id for peer in self._peers.values() if peer.connection != "gone"}
+            now = self._clock()
+            return {
+                peer.id
+                for peer in self._peers.values()
+                if peer.connection != "gone" and not peer.choice and peer.doubted_until <= now
+            }
 
     def avoided(self) -> set[bytes]:
         """Whom not to ask for groups: muted, blocked, of another charter, or in doubt."""
@@ -163,7 +183,17 @@ class Trust:
         """Everyone whose standing changed since the last call."""
         with self._lock:
             changed, self._changed = self._changed, {}
-            return [self._peers[peer_id] for peer_id in changed if peer_id in self._peers]
+            found = [self._peers[peer_id] for peer_id in changed if peer_id in self._peers]
+            told = [peer for peer in found if self._is_news(peer)]
+            self._told.update((peer.id, peer) for peer in told)
+            return told
+
+    def _is_news(self, peer: Standing) -> bool:
+        """Whether more than a sign of life changed since it was told, or that is a while ago."""
+        before = self._told.get(peer.id)
+        if before is None or peer.seen_at - before.seen_at >= TELL_S:
+            return True
+        return msgspec.structs.replace(peer, seen_at=before.seen_at, delay_ms=before.delay_ms or peer.delay_ms) != before
 
     def _of(self, peer_id: bytes) -> Standing:
         return self._peers.get(peer_id) or Standing(id=peer_id, name=name_of(peer_id))
@@ -178,3 +208,4 @@ class Trust:
             others = (each for each in self._peers.values() if each.id != peer.id)
             least = min(others, key=lambda each: (bool(each.choice), each.trusted, each.seen_at))
             del self._peers[least.id]
+            self._told.pop(least.id, None)

@@ -17,8 +17,13 @@ from waggle.tasks import wire
 from waggle.tasks.armour import TRIPPED
 
 GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
+KILL = 9  # the number of SIGKILL, which Windows does not name
 
 Reply = TypeVar("Reply")
+
+
+class Killed(EOFError):
+    """The child was ended from outside (kill -9, or the system short of memory), not by what it was asked."""
 
 
 class Child(Generic[Reply]):
@@ -48,21 +53,22 @@ class Child(Generic[Reply]):
             wire.send(self.process.stdin, request)
             frame = self._replies.get(timeout=seconds)
         except OSError as error:
-            raise EOFError(self._end_in_words()) from error
+            raise self._end() from error
         except queue.Empty:
             raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
         if frame is None:
-            raise EOFError(self._end_in_words())
+            raise self._end()
         return self._decode(frame)
 
-    def _end_in_words(self) -> str:
+    def _end(self) -> EOFError:
         try:
             code = self.process.wait(timeout=GONE_SECONDS)
         except subprocess.TimeoutExpired:
-            return "the verifier closed its pipe"
+            return EOFError("the verifier closed its pipe")
         if code == TRIPPED:
-            return "the verifier's tripwire ended it"
-        return f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}"
+            return EOFError("the verifier's tripwire ended it")
+        kind = Killed if code == -KILL else EOFError
+        return kind(f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
 
     def end(self) -> None:
         """Make sure that it is gone; frees both pipes."""

@@ -7,11 +7,11 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from waggle.errors import CharterError, VerifierError
+from waggle.errors import CharterError, VerifierError, VerifierKilled
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import REASONING_GYM, Charter
-from waggle.tasks.child import Child
+from waggle.tasks.child import Child, Killed
 from waggle.tasks.group import UNJUDGED, Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
 
@@ -72,7 +72,8 @@ class Verifier:
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
         """The same for what a peer sent: little time for all of it, and no second try. Raises VerifierError when the child
-        died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only."""
+        died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only.
+        VerifierKilled means that it was not the text."""
         batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
         reply = self._ask(wire.Judge(batch), attempts=1, seconds=STRANGERS_SECONDS)
         if not isinstance(reply, wire.Verdicts):
@@ -130,15 +131,16 @@ class Verifier:
         return reply.verdicts if isinstance(reply, wire.Verdicts) else None
 
     def _ask(self, request: wire.Request, attempts: int = 2, seconds: float = BATCH_SECONDS) -> wire.Reply:
-        reason = ""
+        ended: Exception | None = None
         with self._lock:
             for _ in range(attempts):
                 try:
                     return self._told(request, seconds)
                 except (EOFError, TimeoutError) as error:
-                    reason = str(error)
-                    self._restart(reason)
-        raise VerifierError(f"The judging process was started again: {reason}.", "Run `waggle doctor` if this goes on.")
+                    ended = error
+                    self._restart(str(error))
+        kind = VerifierKilled if isinstance(ended, Killed) else VerifierError
+        raise kind(f"The judging process was started again: {ended}.", "Run `waggle doctor` if this goes on.") from ended
 
     def _told(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
         reply = self._child.ask(request, seconds)
@@ -154,7 +156,10 @@ class Verifier:
 
 
 def _start() -> Child[wire.Reply]:
-    return Child("waggle.tasks.verifier_child", wire.reply)
+    try:
+        return Child("waggle.tasks.verifier_child", wire.reply)
+    except OSError as error:  # short of memory or of processes
+        raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
 
 
 def batched(keys: Sequence[wire.Key], size: int) -> Iterator[Sequence[wire.Key]]:
