@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,6 +77,14 @@ def local_hub() -> Iterator[Hub]:
         hub.released.set()
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def no_hub() -> Iterator[str]:
+    """An endpoint where nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 class _Answer(BaseHTTPRequestHandler):

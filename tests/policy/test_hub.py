@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policy.local_hub import COMMIT, TOKEN, Hub, local_hub
+from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle import paths
 from waggle.errors import ModelError, Stopped
 from waggle.policy import hub as hub_module
@@ -215,13 +215,12 @@ def test_a_private_model_comes_with_the_token_only(hub, tmp_path):
     get(hub, tmp_path, token=lambda: TOKEN)
 
 
-def test_without_a_connection_it_says_so_and_keeps_what_has_come(tmp_path):
-    with local_hub() as hub:
-        hub.add(NAME, paths.starter(), model__safetensors=WEIGHTS)
-        hub.cut["model.safetensors"] = [PIECE] * 9
-        assert "cannot be reached" in refused(hub, tmp_path).title
-        assert part_of(tmp_path).stat().st_size == PIECE
-    assert "cannot be reached" in refused(hub, tmp_path / "new").title
+def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
+    hub.cut["model.safetensors"] = [PIECE] * 9
+    assert "cannot be reached" in refused(hub, tmp_path).title
+    assert part_of(tmp_path).stat().st_size == PIECE
+    with no_hub() as hub.endpoint:
+        assert "cannot be reached" in refused(hub, tmp_path / "new").title
 
 
 def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):

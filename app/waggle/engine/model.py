@@ -41,10 +41,12 @@ def folder_of(chosen: Model) -> Path:
     if chosen.name:
         return hub.model_of(chosen.name, paths.models()).folder
     folder = Path(chosen.folder).expanduser() if chosen.folder else paths.starter()
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            f"There is no model in {folder}.", "Check model.folder in the settings, or remove that line to use the starter."
-        )
+    for name in hub.NEEDED:
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"There is no model in {folder}: {name} is missing.",
+                "Check model.folder in the settings, or remove that line to use the starter.",
+            )
     return folder
 
 
