@@ -12,7 +12,7 @@ from pathlib import Path
 from waggle import __version__
 from waggle.errors import SettingsError, WaggleError
 
-LABS = ("audit", "fuzz", "hostile", "starter", "swarm")
+LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
 
 
