@@ -100,6 +100,7 @@ def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, c
         "transformers",
     ):
         assert said in card
+    assert len({path.stat().st_mode for path in (tmp_path / "mine").iterdir()}) == 1, "whoever may read one may read all"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"], "nothing half written is left"
 
 

@@ -10,7 +10,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,6 +41,7 @@ class Hub:
     hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
     sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
     knows_range: bool = True
+    says: bytes = b""  # whatever it is asked about a model, where that is not an answer
     asked: list[Asked] = field(default_factory=list)
     given: dict[str, int] = field(default_factory=dict)  # bytes of each file
     uploaded: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -111,7 +112,9 @@ class _Answer(BaseHTTPRequestHandler):
             self._refuse(404, "")
 
     def _tell_model(self, repository: str, revision: str | None) -> None:
-        if not self._allowed(repository):
+        if self.hub.says:
+            self._write(self.hub.says)
+        elif not self._allowed(repository):
             self._refuse(401, "RepoNotFound")
         elif revision not in (None, "main", COMMIT):
             self._refuse(404, "RevisionNotFound")
@@ -158,10 +161,13 @@ class _Answer(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()
+        with suppress(ConnectionError):  # whoever asked was killed, or stopped
+            self._write_some(content, start, name)
+
+    def _write_some(self, content: bytes, start: int, name: str) -> None:
         cuts = self.hub.cut.get(name)
         last = cuts.pop(0) if cuts else self.hub.hold.get(name, len(content))
         self.wfile.write(content[start:last])
-        self.wfile.flush()
         self.hub.given[name] = self.hub.given.get(name, 0) + len(content[start:last])
         if cuts is not None and last < len(content):
             self.close_connection = True
@@ -206,7 +212,9 @@ class _Answer(BaseHTTPRequestHandler):
         self._json({"commitUrl": f"{self.hub.endpoint}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
 
     def _json(self, told: dict[str, Any]) -> None:
-        body = json.dumps(told).encode()
+        self._write(json.dumps(told).encode())
+
+    def _write(self, body: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

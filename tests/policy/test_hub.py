@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -229,6 +230,25 @@ def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_com
     assert error.title.startswith("bees/tiny needs 1,000,000,0")
     assert "MB free" in error.title
     assert len(hub.asked) == 1
+
+
+@pytest.mark.parametrize("says", [b"<html>Log in</html>", b"[]", b"{}", b"1", b'{"id": "x/y", "siblings": [{}]}', b"\xff"])
+def test_a_network_that_answers_in_the_place_of_the_hub_is_named(hub, tmp_path, says):
+    hub.says = says
+    assert refused(hub, tmp_path).title in ("What answered is not the hub.", "bees/tiny has its weights nowhere.")
+
+
+def test_a_disk_that_takes_no_more_is_named_and_what_has_come_is_kept(hub, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 * PIECE, limits[1]))
+    try:
+        error = refused(hub, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.title == "bees/tiny cannot be written to the disk: File too large."
+    assert part_of(tmp_path).stat().st_size == 3 * PIECE
+    get(hub, tmp_path)
+    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={3 * PIECE}-"
 
 
 def test_two_programs_do_not_download_the_same_model(hub, tmp_path):

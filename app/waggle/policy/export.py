@@ -61,6 +61,7 @@ def _write_weights(trained: Trained, path: Path) -> None:
     precision = read_config(trained.base).dtype or torch.float32
     weights = load_file(trained.checkpoint / "model.safetensors")
     save_file({name: weight.to(precision) for name, weight in weights.items()}, path, metadata={"format": "pt"})
+    shutil.copymode(path.with_name("config.json"), path)  # safetensors lets nobody else read it
 
 
 def card(trained: Trained, name: str) -> str:

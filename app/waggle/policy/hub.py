@@ -152,10 +152,18 @@ class _Download:
     def _plan(self, token: str | None) -> Plan:
         """Ask the hub which commit the name means, and what is in it."""
         from huggingface_hub import HfApi
+        from huggingface_hub.errors import HFValidationError
 
         api = HfApi(endpoint=self._endpoint, token=token or False)
-        found = api.model_info(self._model.repository, revision=self._model.revision, files_metadata=True)
-        plan = plan_of(found)
+        try:
+            found = api.model_info(self._model.repository, revision=self._model.revision, files_metadata=True)
+            plan = plan_of(found)
+        except HFValidationError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # JSON of another form, or none: a page to log in
+            raise ModelError(
+                "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
+            ) from error
         part = self._model.unfinished / f"{PLAN}.part"
         part.write_bytes(msgspec.json.encode(plan))
         os.replace(part, self._model.unfinished / PLAN)
