@@ -52,9 +52,10 @@ def test_only_what_is_needed_is_downloaded_and_told_and_the_second_time_nothing_
     folder = get(hub, tmp_path, progress=lambda here, total: told.append((here, total)))
     assert folder == tmp_path / "bees/tiny"
     names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
-    assert {path.name for path in folder.iterdir()} == names & set(hub.repositories[NAME])
+    assert {path.name for path in folder.iterdir()} == {*names, "plan.json"}
+    assert json.loads((folder / "plan.json").read_text())["commit"] == COMMIT
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    total = sum(path.stat().st_size for path in folder.iterdir())
+    total = sum((folder / name).stat().st_size for name in names)
     assert told[-1] == (total, total)
     assert [here for here, _ in told] == sorted(here for here, _ in told)
     asked = len(hub.asked)
@@ -258,9 +259,11 @@ def test_two_programs_do_not_download_the_same_model(hub, tmp_path):
     get(hub, tmp_path, progress=meanwhile)
 
 
-def test_a_plan_that_was_damaged_is_made_anew(hub, tmp_path):
+@pytest.mark.parametrize("plan", [b"{", None])
+def test_files_whose_plan_is_lost_are_fetched_anew(hub, tmp_path, plan):
     unfinished = part_of(tmp_path).parent
     unfinished.mkdir(parents=True)
-    (unfinished / "plan.json").write_bytes(b"{")
+    if plan is not None:
+        (unfinished / "plan.json").write_bytes(plan)
     (unfinished / "config.json").write_bytes(b"{}")
-    get(hub, tmp_path)
+    assert (get(hub, tmp_path) / "config.json").read_bytes() == hub.repositories[NAME]["config.json"]

@@ -1,7 +1,7 @@
 """The hub: a model by its name, downloaded so that an interruption costs nothing, and no byte is used that was not checked.
 
-    CACHE/owner/name[@revision]/               complete and checked: from now on the hub is not asked about it any more
     CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit, with their sums) and what has come of them
+    CACHE/owner/name[@revision]/               the same, complete and checked: from now on the hub is not asked about it any more
 
 huggingface_hub speaks with the hub. Its own download starts a file again when its process died, and checks no sums.
 Left out: Xet, the hub's faster protocol, for the same reason.
@@ -102,9 +102,11 @@ def fetch(
     from huggingface_hub.errors import RepositoryNotFoundError
 
     with _in_words(model.repository):
-        model.unfinished.mkdir(parents=True, exist_ok=True)
+        model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(model.unfinished.with_name(f"{model.unfinished.name}.lock"), timeout=0):
+                if model.folder.is_dir():  # the other program has just finished
+                    return model.folder
                 download = _Download(model, progress, warn, endpoint)
                 try:
                     return download.run(token=None)
@@ -145,7 +147,6 @@ class _Download:
                 self._get(file, plan.commit)
             if file.name == "config.json":
                 self._require_known()
-        (unfinished / PLAN).unlink()
         os.replace(unfinished, self._model.folder)
         return self._model.folder
 
@@ -264,13 +265,12 @@ def _known(value: T | None, repository: str) -> T:
 
 
 def _planned(unfinished: Path) -> Plan | None:
-    """What a download that was interrupted wanted."""
+    """What a download that was interrupted wanted. Without its plan, nobody knows of which commit the files are: they go."""
     try:
         return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=Plan)
-    except FileNotFoundError:
-        return None  # it had not come so far
-    except UNREADABLE:  # the plan is lost: what lies beside it cannot be told apart
-        shutil.rmtree(unfinished)
+    except (FileNotFoundError, *UNREADABLE):
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished)
         unfinished.mkdir()
         return None
 
