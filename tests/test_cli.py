@@ -26,7 +26,18 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
     assert "waggle engine" in said
 
 
-@pytest.mark.parametrize("words", [["--help"], ["engine", "--help"], ["seed", "--help"], ["ctl", "--help"], ["lab", "--help"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["engine", "--help"],
+        ["seed", "--help"],
+        ["ctl", "--help"],
+        ["export", "--help"],
+        ["token", "--help"],
+        ["lab", "--help"],
+    ],
+)
 def test_every_door_explains_itself(words, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(words)

@@ -1,4 +1,7 @@
-"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `lab`. Heavy imports come after the arguments are understood."""
+"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `lab`.
+
+Heavy imports come after the arguments are understood.
+"""
 
 import argparse
 import importlib
@@ -9,7 +12,7 @@ from pathlib import Path
 from waggle import __version__
 from waggle.errors import SettingsError, WaggleError
 
-LABS = ("audit", "fuzz", "hostile", "starter", "swarm")
+LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
 
 
@@ -58,6 +61,16 @@ def parser() -> argparse.ArgumentParser:
     ctl.add_argument("--minutes", type=float, help="with pause: resume by itself after so long")
     ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
     ctl.set_defaults(door=_ctl)
+
+    export = doors.add_parser("export", help="write what was trained as a plain transformers folder, or push it to the hub")
+    _shared(export)
+    export.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="a new or empty one")
+    export.add_argument("--push", metavar="OWNER/NAME", help="upload it to the model hub, with the token of `waggle token`")
+    export.set_defaults(door=_export)
+
+    token = doors.add_parser("token", help="keep your token of the model hub in the keychain of this computer")
+    token.add_argument("--forget", action="store_true", help="remove it from there")
+    token.set_defaults(door=_token)
 
     lab = doors.add_parser("lab", help="experiments and recipes")
     lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
@@ -139,6 +152,18 @@ def _ctl(arguments: argparse.Namespace) -> int:
     from waggle.engine import ctl
 
     return ctl.run(arguments)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from waggle.engine import export
+
+    return export.run(arguments)
+
+
+def _token(arguments: argparse.Namespace) -> int:
+    from waggle.engine import keychain
+
+    return keychain.run(arguments)
 
 
 def _lab(arguments: argparse.Namespace) -> int:

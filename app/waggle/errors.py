@@ -4,6 +4,8 @@
     |- SettingsError            settings.toml or an option on the command line
     |- CharterError             a charter that cannot be used here
     |- ModelError               a model folder that is missing, broken or of an unknown kind
+    |- TokenError               the token of the model hub, or the keychain that keeps it
+    |- ExportError              a trained model that cannot be written or pushed where it was asked to be
     |- CheckpointError          a saved state that cannot be read
     |- MemoryShort              not enough memory for this model and batch
     |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
@@ -42,6 +44,14 @@ class CharterError(WaggleError):
 
 class ModelError(WaggleError):
     """A model folder that is missing, incomplete or of an architecture that is not supported."""
+
+
+class TokenError(WaggleError):
+    """The token of the model hub: there is none, or the keychain of this computer cannot be used."""
+
+
+class ExportError(WaggleError):
+    """A trained model that cannot be written, or pushed, where it was asked to be."""
 
 
 class CheckpointError(WaggleError):

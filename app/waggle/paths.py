@@ -83,6 +83,11 @@ def cache() -> Path:
     return Path(platformdirs.user_cache_dir("waggle", appauthor=False))
 
 
+def models() -> Path:
+    """Where models of the hub are kept, for all homes of this person."""
+    return cache() / "models"
+
+
 def resources() -> Path:
     """The folder of files that ship with Waggle: inside the package when installed, beside `app/` in a checkout."""
     package = Path(waggle.__file__).resolve().parent

@@ -26,9 +26,10 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is trained: a transformers folder, or the starter that ships with Waggle."""
+    """What is trained: a transformers folder, or a model of the hub; neither: the starter that ships with Waggle."""
 
     folder: str = ""
+    name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
 
 
 class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,6 +116,8 @@ def _checked(table: dict[str, Any], source: str) -> Settings:
         settings = msgspec.convert(table, Settings)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: a key that is no text
         raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
+    if settings.model.folder and settings.model.name:
+        raise SettingsError("model.folder and model.name are both set.", "Remove the one that should not be used.")
     learning = settings.learning
     if learning.local + learning.external == 0:
         raise SettingsError("learning.local and learning.external cannot both be 0.", "The default is 4 and 4.")

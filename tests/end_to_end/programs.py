@@ -20,10 +20,16 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])
 class Program:
     """`waggle NAME ...`: collects the lines of its stdout; `wait` returns the first that fits, or says what came instead."""
 
-    def __init__(self, *arguments: str, command: Sequence[str] = (sys.executable, "-m", "waggle")) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        command: Sequence[str] = (sys.executable, "-m", "waggle"),
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.process = subprocess.Popen(
             [*command, *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=ENVIRONMENT | (environment or {}),
         )  # fmt: skip
         self.lines: list[tuple[float, bytes]] = []  # with the moment each was read
         self.errors = b""
@@ -84,9 +90,9 @@ class Program:
 class Engine(Program):
     """An engine driven the way the window drives it."""
 
-    def __init__(self, home: Path, *settings: str) -> None:
+    def __init__(self, home: Path, *settings: str, environment: dict[str, str] | None = None) -> None:
         chosen = [part for one in settings for part in ("--set", one)]
-        super().__init__("engine", "--stdio", "--home", str(home), *chosen)
+        super().__init__("engine", "--stdio", "--home", str(home), *chosen, environment=environment)
         self._commands = 0
 
     @property

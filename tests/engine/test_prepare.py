@@ -1,5 +1,6 @@
 """What a person chose reaches the round."""
 
+import asyncio
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -7,6 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from waggle import paths
+from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
 from waggle.errors import SettingsError
@@ -20,7 +22,8 @@ async def prepared(folder, learning: Learning) -> Prepared:
     async with AsyncExitStack() as stack:
         teller = Teller(home.events)
         stack.callback(teller.close)
-        return await prepare(home, chosen, teller, stack.enter_context(ThreadPoolExecutor(1)), stack)
+        threads = stack.enter_context(ThreadPoolExecutor(1))
+        return await prepare(home, chosen, teller, threads, stack, gate=Gate(lambda: None), stopped=asyncio.Event())
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):

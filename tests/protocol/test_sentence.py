@@ -1,6 +1,7 @@
 """The one sentence, as a table."""
 
 import pytest
+from msgspec.structs import replace
 
 from waggle.protocol import events as e
 from waggle.protocol.sentence import sentence
@@ -28,9 +29,11 @@ READY = e.Ready(
 )
 PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
 SEED = e.PeerInfo(id="s", name="Still Marten")
+DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
+    (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
@@ -75,3 +78,17 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
 def test_one_peer_is_not_called_peers():
     said = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "s": SEED}))
     assert "with 1 peer." in said.detail
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [(None, "of 980 MB."), (4.0, "of 980 MB, less than a minute."), (5300.0, "of 980 MB, 89 min."), (9000.0, "of 980 MB, 2 h.")],
+)
+def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(left, said):
+    told = sentence(State(downloading=replace(DOWNLOADING, seconds_left=left)))
+    assert told.says.endswith(said)
+    assert told.detail.startswith("Resumes if interrupted.")
+
+
+def test_a_download_that_is_paused_goes_on_when_resumed():
+    assert "the download goes on" in sentence(State(phase="paused", downloading=DOWNLOADING)).detail

@@ -84,6 +84,12 @@ def test_failure_is_shown_until_the_engine_is_back():
     assert fold(e.Preparing(part="p", done=0, parts=4), state=failed).problem is None
 
 
+def test_a_download_is_over_when_preparing_goes_on():
+    downloading = fold(e.Downloading(model="q", done=1, total=2))
+    assert downloading.downloading.done == 1
+    assert fold(e.Preparing(part="p", done=0, parts=4), state=downloading).downloading is None
+
+
 def test_a_snapshot_replaces_everything():
     other = fold(drawn(3))
     assert fold(Snapshot(state=other), state=fold(drawn(9))) == other

@@ -37,7 +37,8 @@ class Lifecycle:
         self._until: float | None = None
         self._after_round = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
-        self._stopping = False
+        self._began = False
+        self.stopped = asyncio.Event()
         self.gate = Gate(self._gate_waits)
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
 
@@ -50,12 +51,13 @@ class Lifecycle:
 
     def begin(self) -> None:
         """Everything is ready; a pause that was asked for meanwhile holds."""
+        self._began = True
         if self._teller.state.phase == "preparing":
             self._tell_phase("contributing")
 
     def stop(self) -> None:
         """End after the step in progress."""
-        self._stopping = True
+        self.stopped.set()
         self._release()
         self.gate.stop()
 
@@ -91,7 +93,7 @@ class Lifecycle:
             return
         self.gate.close()
         if preparing:
-            return  # the gate is met when loading is done; nothing trains until then
+            return  # the gate is met by a download, or when loading is done; nothing trains until then
         try:
             async with asyncio.timeout(PAUSE_SECONDS):
                 await self._reached.wait()
@@ -105,7 +107,7 @@ class Lifecycle:
             self.gate.open()
         self._release()
         if self._teller.state.phase in ("paused", "finishing"):
-            self._tell_phase("contributing")
+            self._tell_phase("contributing" if self._began else "preparing")
 
     def _release(self) -> None:
         """Whoever waits for a pause that will not come any more goes on."""
@@ -117,7 +119,7 @@ class Lifecycle:
 
     def _at_gate(self) -> None:
         """The policy thread waits between two steps."""
-        if self._stopping or not self.gate.closed:  # resumed or stopped before this was heard
+        if self.stopped.is_set() or not self.gate.closed:  # resumed or stopped before this was heard
             return
         self._reached.set()
         self._tell_phase("paused")

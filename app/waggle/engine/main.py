@@ -19,7 +19,7 @@ from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, SettingsError, WaggleError
+from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events, wire
 
@@ -85,7 +85,11 @@ async def _contribute(
             teller.tell(
                 events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
             )
-        prepared = await prepare(home, chosen, teller, policy_thread, stack)
+        try:
+            prepared = await prepare(home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped)
+        except Stopped:  # in the middle of a download, which keeps what has come
+            teller.tell(events.EngineStopped(round=teller.state.round))
+            return
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
         lifecycle.begin()

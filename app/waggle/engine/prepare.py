@@ -1,4 +1,4 @@
-"""Prepares an engine: charter, verifier, model, last checkpoint, swarm; each told as it comes, so that a window can show it."""
+"""Prepares an engine: charter, model, verifier, last checkpoint, swarm; each told as it comes, so that a window can show it."""
 
 import asyncio
 import hashlib
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import waggle
 from waggle import paths
-from waggle.engine import others
+from waggle.engine import model, others
+from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError, SettingsError
+from waggle.errors import SettingsError
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.protocol import PROTOCOL, events
@@ -50,14 +51,15 @@ class Prepared:
 
 
 async def prepare(
-    home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack
-) -> Prepared:
-    """Make everything a round needs; `stack` closes it again. Raises WaggleError."""
+    home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
+    *, gate: Gate, stopped: asyncio.Event,
+) -> Prepared:  # fmt: skip
+    """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
     charter = await others.charter_of(home, chosen)
     specialties = _specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
-    folder = _model_folder(chosen)
+    folder = await model.find(chosen.model, teller, gate, stopped)
 
     _tell_part(teller, 0)
     verifier = await asyncio.to_thread(
@@ -79,10 +81,9 @@ async def prepare(
 
     _tell_part(teller, 3)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
-    model = _model_name(folder, opened.policy.parameters)
     node = Node(
         policy=opened.policy, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
-        seed=_seed(myself.peer_id), model=model, specialties=specialties,
+        seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
     prepared = Prepared(
         node=node,
@@ -104,15 +105,6 @@ def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tupl
     return tuple(
         question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "test", count)
     )
-
-
-def _model_folder(chosen: Settings) -> Path:
-    folder = Path(chosen.model.folder).expanduser() if chosen.model.folder else paths.starter()
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            f"There is no model in {folder}.", "Check model.folder in the settings, or remove that line to use the starter."
-        )
-    return folder
 
 
 def _model_name(folder: Path, parameters: int) -> str:

@@ -114,15 +114,7 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         except CheckpointError as error:
             aside.append(SetAside(_set_aside(folder), error.title))
             continue
-        if saved.format > FORMAT:
-            raise CheckpointError(
-                f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
-            )
-        if saved.base != base:
-            raise CheckpointError(
-                f"The saved state in {folder} belongs to another model.",
-                "Set model.folder back, or give this model a folder of its own with --home.",
-            )
+        _require_ours(folder, saved, base)
         try:
             policy.restore(load_file(folder / "model.safetensors"), load_file(folder / "moments.safetensors"), saved.step)
         except (WaggleError, KeyError, SafetensorError) as error:
@@ -130,6 +122,29 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
             continue
         return saved, aside
     return None, aside
+
+
+def newest(root: Path, base: str) -> tuple[Path, Saved]:
+    """The newest checkpoint that is whole, read without touching anything: an engine may be at work. Raises CheckpointError."""
+    for folder in _folders(root):
+        try:
+            saved = _verified(folder)
+        except CheckpointError:  # the engine sets it aside when it starts, and says so
+            continue
+        _require_ours(folder, saved, base)
+        return folder, saved
+    raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
+
+
+def _require_ours(folder: Path, saved: Saved, base: str) -> None:
+    """Raise CheckpointError for what a newer Waggle wrote, or what belongs to another model."""
+    if saved.format > FORMAT:
+        raise CheckpointError(f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it.")
+    if saved.base != base:
+        raise CheckpointError(
+            f"The saved state in {folder} belongs to another model.",
+            "Set model.folder or model.name back, or give this model a folder of its own with --home.",
+        )
 
 
 def _verified(folder: Path) -> Saved:

@@ -144,6 +144,15 @@ class Preparing(Event, frozen=True, kw_only=True, tag=True):
     parts: int
 
 
+class Downloading(Event, frozen=True, kw_only=True, tag=True):
+    """More of a model has come: bytes that are here, of all. At most once a second and once for each hundredth."""
+
+    model: str
+    done: Count
+    total: Count
+    seconds_left: float | None = None  # None: not known yet
+
+
 class Ready(Event, frozen=True, kw_only=True, tag=True):
     """Everything is loaded. Carries what menus need."""
 
@@ -339,6 +348,7 @@ class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
 
 EngineEvent = (  # all but Snapshot, which carries a State and so stands beside it
     Preparing
+    | Downloading
     | Ready
     | PhaseChanged
     | EngineStopped

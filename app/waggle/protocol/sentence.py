@@ -1,11 +1,13 @@
 """One sentence, everywhere: what is happening, why, and what ends it. The window, the tray and `waggle ctl` all say this."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
+from waggle.protocol import events as e
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
@@ -38,7 +40,8 @@ def sentence(state: State, clock: Callable[[float], str] = lambda at: time.strft
             return _preparing(state)
         case "paused":
             until = f"Paused until {clock(state.until)}." if state.until else "Paused."
-            detail = f"Nothing was lost; round {state.round} goes on when you resume."
+            what = "the download" if state.downloading else f"round {state.round}"
+            detail = f"Nothing was lost; {what} goes on when you resume."
             return Sentence(word="Paused by you", says=until, detail=detail, tone="plain", sign="pause", action="resume")
         case "finishing":
             says = f"Finishing round {state.round}, then pausing."
@@ -61,6 +64,8 @@ def _problem(state: State) -> Sentence:
 
 
 def _preparing(state: State) -> Sentence:
+    if state.downloading is not None:
+        return _downloading(state.downloading)
     if state.preparing is None:
         return Sentence(
             word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
@@ -68,6 +73,20 @@ def _preparing(state: State) -> Sentence:
     part = state.preparing
     detail = f"Step {part.done + 1} of {part.parts}. Contribution starts by itself."
     return Sentence(word="Preparing", says=f"{part.part}.", detail=detail, tone="plain", sign="save")
+
+
+def _downloading(event: e.Downloading) -> Sentence:
+    left = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
+    says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{left}."
+    detail = "Resumes if interrupted. Contribution starts by itself."
+    return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action="pause")
+
+
+def _span(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    if minutes <= 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
 
 
 def _contributing(state: State) -> Sentence:

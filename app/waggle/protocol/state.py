@@ -56,6 +56,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     phase_since: float = 0.0
     until: float | None = None
     preparing: e.Preparing | None = None
+    downloading: e.Downloading | None = None
     ready: e.Ready | None = None
     round: int = 0
     stage: Stage | None = None
@@ -107,7 +108,9 @@ def apply(state: State, event: AnyEvent) -> State:
         case Snapshot():
             return event.state
         case e.Preparing():
-            return replace(moved, phase="preparing", preparing=event, problem=None, gone=None)
+            return replace(moved, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+        case e.Downloading():
+            return replace(moved, downloading=event)
         case e.Ready():
             fresh = Totals()  # `ready.completions` holds those of before
             return replace(moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None)

@@ -1,0 +1,46 @@
+"""`waggle export`: the newest saved state of a home as a plain transformers folder, or pushed to the hub."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from waggle import paths, settings
+from waggle.engine import keychain, model
+from waggle.errors import ExportError, TokenError
+from waggle.policy import checkpoint, export
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the folder, push it, or both; raises WaggleError before anything is made that would not be wanted."""
+    if not (arguments.folder or arguments.push):
+        raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
+    token = _token(arguments.push) if arguments.push else None
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
+    with tempfile.TemporaryDirectory() as temporary:
+        named = arguments.push.split("/")[1] if arguments.push else ""
+        folder = arguments.folder.expanduser().absolute() if arguments.folder else Path(temporary) / named
+        export.write(trained, folder)
+        if arguments.folder:
+            sys.stdout.write(f"Written to {folder}: {trained.saved.round} rounds of training.\n")
+        if token:
+            page = export.push(folder, arguments.push, token)
+            sys.stdout.write(f"Pushed to {page}: a new model there is private until you make it public.\n")
+    return 0
+
+
+def newest(home: paths.Home, chosen: settings.Model) -> export.Trained:
+    """What a home has trained; raises WaggleError."""
+    base = model.folder_of(chosen)
+    folder, saved = checkpoint.newest(home.checkpoints, checkpoint.base_of(base))
+    name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
+    return export.Trained(folder, saved, base, name)
+
+
+def _token(name: str) -> str:
+    export.require_name(name)
+    token = keychain.stored()
+    if token is None:
+        raise TokenError("Pushing needs a token of yours.", f"{keychain.WHERE} Then store it with `waggle token`.")
+    return token

@@ -1,0 +1,110 @@
+"""Finds the model that was chosen: a folder, a model of the hub, which is downloaded where it is not here, or the starter."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from waggle import paths
+from waggle.engine import keychain
+from waggle.engine.gate import Gate
+from waggle.engine.teller import Teller
+from waggle.errors import ModelError, Stopped
+from waggle.policy import hub
+from waggle.protocol import events
+from waggle.settings import Model
+
+TELL_EVERY = 1.0  # seconds; and every hundredth of it
+
+
+async def find(chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event) -> Path:
+    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelError."""
+    if not chosen.name or is_here(chosen.name):
+        return folder_of(chosen)
+    tell = _Progress(chosen.name, teller, gate)
+    warn = partial(_warn, teller)
+    fetched = _begin(partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored))
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if stopped.is_set():
+        raise Stopped
+    stopping.cancel()
+    return fetched.result()
+
+
+def folder_of(chosen: Model) -> Path:
+    """The folder of a model that must be here already; raises ModelError."""
+    if chosen.name and not is_here(chosen.name):
+        raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
+    if chosen.name:
+        return hub.model_of(chosen.name, paths.models()).folder
+    folder = Path(chosen.folder).expanduser() if chosen.folder else paths.starter()
+    for name in hub.NEEDED:
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"There is no model in {folder}: {name} is missing.",
+                "Check model.folder in the settings, or remove that line to use the starter.",
+            )
+    return folder
+
+
+def is_here(name: str) -> bool:
+    """Whether a model of the hub is complete on this computer; raises ModelError for what is no name."""
+    return hub.model_of(name, paths.models()).folder.is_dir()
+
+
+def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
+    """Do it in a thread that may be left behind in the middle of waiting for the network: it never keeps the engine alive."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Path] = loop.create_future()
+    done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it after a stop
+
+    def settle(settled: Callable[[], None]) -> None:
+        if not done.done():
+            settled()
+
+    def run() -> None:
+        try:
+            folder = work()
+        except Exception as error:  # noqa: BLE001 - carried to whoever waits
+            outcome = partial(done.set_exception, error)
+        else:
+            outcome = partial(done.set_result, folder)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, outcome)
+
+    threading.Thread(target=run, name="download", daemon=True).start()
+    return done
+
+
+class _Progress:
+    """Tells how far a download is, and how long the rest takes at the pace since it began here."""
+
+    def __init__(self, name: str, teller: Teller, gate: Gate) -> None:
+        self._name = name
+        self._teller = teller
+        self._gate = gate
+        self._began: tuple[float, int] | None = None
+        self._told = (0.0, 0)
+
+    def __call__(self, here: int, total: int) -> None:
+        """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = (now, here)
+        if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
+            self._told = (now, here)
+            left = seconds_left(now - self._began[0], here - self._began[1], total - here)
+            self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
+        self._gate()
+
+
+def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
+    """None while too little has come to say so."""
+    return missing * elapsed / came if came * 100 > came + missing else None
+
+
+def _warn(teller: Teller, what: str) -> None:
+    teller.tell_soon(events.Warned(title=what, advice="It is downloaded again."))

@@ -1,0 +1,351 @@
+"""The hub: a model by its name, downloaded so that an interruption costs nothing, and no byte is used that was not checked.
+
+    CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit, with their sums) and what has come of them
+    CACHE/owner/name[@revision]/               the same, complete and checked: from now on the hub is not asked about it any more
+
+huggingface_hub speaks with the hub. Its own download starts a file again when its process died, and checks no sums.
+Left out: Xet, the hub's faster protocol, for the same reason.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+
+from waggle.errors import UNREADABLE, ModelError
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
+WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+NEEDED = ("config.json", "tokenizer.json")
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+PLAN = "plan.json"
+PIECE = 1 << 18  # bytes: at most so much is lost by a kill
+ROOM = 100_000_000  # bytes that stay free on the disk
+TRIES = 3  # in a row that brought not one byte
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of a commit: its size, and the sum that the hub names it by."""
+
+    name: str
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    sha256: str = ""  # of a large file (Git LFS)
+    git: str = ""  # of a small file: git's own name of its content
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is downloaded. Fixed when a download begins, so that it goes on with the same commit."""
+
+    commit: str
+    files: tuple[Wanted, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name taken apart."""
+
+    repository: str
+    revision: str | None
+    folder: Path
+    unfinished: Path
+
+
+def model_of(name: str, cache: Path) -> Model:
+    """Raises ModelError for what is no name of a model."""
+    parts = NAME.fullmatch(name)
+    if parts is None:
+        raise ModelError(f"{name} is not the name of a model.", "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
+    owner, last, revision = parts.groups()
+    marked = f"{last}@{revision}" if revision else last
+    folder = cache / owner / marked
+    return Model(f"{owner}/{last}", revision, folder, folder.with_name(f".downloading-{marked}"))
+
+
+def fetch(
+    name: str,
+    cache: Path,
+    progress: Progress,
+    *,
+    warn: Callable[[str], None],
+    token: Callable[[], str | None] = lambda: None,
+    endpoint: str | None = None,
+) -> Path:
+    """The folder of a model, downloaded first where it is not here; raises ModelError.
+
+    `progress` hears of every piece; what it raises ends the download, and what has come is kept. `token` is asked for only
+    when the hub will not give the model to everyone.
+    """
+    model = model_of(name, cache)
+    if model.folder.is_dir():
+        return model.folder
+    from filelock import FileLock, Timeout
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    with _in_words(model.repository):
+        model.folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(model.unfinished.with_name(f"{model.unfinished.name}.lock"), timeout=0):
+                if model.folder.is_dir():  # the other program has just finished
+                    return model.folder
+                download = _Download(model, progress, warn, endpoint)
+                try:
+                    return download.run(token=None)
+                except RepositoryNotFoundError:  # or it wants to know who asks, which looks the same
+                    mine = token()
+                    if mine is None:
+                        raise
+                    return download.run(token=mine)
+        except Timeout as error:
+            raise ModelError(
+                f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
+            ) from error
+
+
+class _Download:
+    """One download: what is there of it, and what it tells."""
+
+    def __init__(self, model: Model, progress: Progress, warn: Callable[[str], None], endpoint: str | None) -> None:
+        self._model = model
+        self._progress = progress
+        self._warn = warn
+        self._endpoint = endpoint
+        self._headers: dict[str, str] = {}
+        self._here = self._total = 0
+
+    def run(self, token: str | None) -> Path:
+        """Get whatever is missing, check everything, and give the folder its name."""
+        from huggingface_hub.utils import build_hf_headers
+
+        self._headers = {**build_hf_headers(token=token or False), "Accept-Encoding": "identity"}
+        unfinished = self._model.unfinished
+        plan = _planned(unfinished) or self._plan(token)
+        self._total = plan.total
+        self._here = sum(_size(unfinished, file) for file in plan.files)
+        _require_room(unfinished, self._total - self._here, self._model.repository)
+        for file in plan.files:
+            if not (unfinished / file.name).is_file():
+                self._get(file, plan.commit)
+            if file.name == "config.json":
+                self._require_known()
+        os.replace(unfinished, self._model.folder)
+        return self._model.folder
+
+    def _plan(self, token: str | None) -> Plan:
+        """Ask the hub which commit the name means, and what is in it."""
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HFValidationError
+
+        api = HfApi(endpoint=self._endpoint, token=token or False)
+        try:
+            found = api.model_info(self._model.repository, revision=self._model.revision, files_metadata=True)
+            plan = plan_of(found)
+        except HFValidationError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # JSON of another form, or none: a page to log in
+            raise ModelError(
+                "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
+            ) from error
+        part = self._model.unfinished / f"{PLAN}.part"
+        part.write_bytes(msgspec.json.encode(plan))
+        os.replace(part, self._model.unfinished / PLAN)
+        return plan
+
+    def _require_known(self) -> None:
+        """Refuse, before the weights come, what would be computed wrongly."""
+        from waggle.policy.causal_lm import read_config
+
+        try:
+            read_config(self._model.unfinished)
+        except ModelError:
+            shutil.rmtree(self._model.unfinished, ignore_errors=True)
+            raise
+
+    def _get(self, file: Wanted, commit: str) -> None:
+        """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
+        part = self._model.unfinished / f"{file.name}.part"
+        for _ in range(2):
+            self._complete(file, commit, part)
+            if _is_whole(part, file):
+                os.replace(part, part.with_name(file.name))
+                return
+            self._here -= part.stat().st_size
+            part.unlink()
+            self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
+        raise ModelError(
+            f"{file.name} of {self._model.repository} arrived damaged, twice.",
+            "Something between the hub and this computer changes files. Try again from another network.",
+        )
+
+    def _complete(self, file: Wanted, commit: str, part: Path) -> None:
+        """Ask for the rest of a file until the hub has given it; a connection that breaks is made again."""
+        import httpx2
+
+        failures = 0
+        with part.open("ab") as written:
+            while (before := written.tell()) < file.size:
+                try:
+                    self._append(file, commit, written)
+                    break
+                except httpx2.TransportError:
+                    failures = 0 if written.tell() > before else failures + 1
+                    if failures == TRIES:
+                        raise
+                    time.sleep(failures)
+            os.fsync(written.fileno())
+
+    def _append(self, file: Wanted, commit: str, written: IO[bytes]) -> None:
+        """One request."""
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
+
+        url = hf_hub_url(self._model.repository, file.name, revision=commit, endpoint=self._endpoint)
+        headers = {**self._headers, "Range": f"bytes={written.tell()}-"} if written.tell() else self._headers
+        with http_stream_backoff("GET", url, headers=headers, timeout=10.0, retry_on_exceptions=()) as response:
+            hf_raise_for_status(response)
+            if written.tell() and response.status_code != 206:  # it does not know Range: from the start, then
+                self._here -= written.tell()
+                written.seek(0)
+                written.truncate()
+            for piece in response.iter_bytes(PIECE):
+                written.write(piece)
+                written.flush()
+                self._here += len(piece)
+                if written.tell() > file.size:
+                    return  # longer than was said: its sum will not fit, and the disk is not endless
+                self._progress(self._here, self._total)
+
+
+def plan_of(found: "ModelInfo") -> Plan:
+    """Which files of a model are needed; raises ModelError when it has not got them. Pickled weights are never needed."""
+    there = {sibling.rfilename: sibling for sibling in found.siblings or ()}
+    shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
+    weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
+    if not weights:
+        pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
+        why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
+        raise ModelError(f"{found.id} has its weights {why}.", "Choose a model with .safetensors files.")
+    for name in NEEDED:
+        if name not in there:
+            raise ModelError(f"{found.id} has no {name}.", "Choose a complete transformers model.")
+    names = [name for name in WORDS if name in there] + weights
+    return Plan(_known(found.sha, found.id), tuple(_wanted(there[name], found.id) for name in names))
+
+
+def _wanted(sibling: Any, repository: str) -> Wanted:
+    size = _known(sibling.size, repository)
+    if sibling.lfs is not None:
+        return Wanted(sibling.rfilename, size, sha256=sibling.lfs.sha256)
+    return Wanted(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
+
+
+def _known(value: T | None, repository: str) -> T:
+    if value is None:
+        raise ModelError(f"The hub does not say what {repository} consists of.", "Try again later.")
+    return value
+
+
+def _planned(unfinished: Path) -> Plan | None:
+    """What a download that was interrupted wanted. Without its plan, nobody knows of which commit the files are: they go."""
+    try:
+        return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=Plan)
+    except (FileNotFoundError, *UNREADABLE):
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished)
+        unfinished.mkdir()
+        return None
+
+
+def _size(unfinished: Path, file: Wanted) -> int:
+    """How much of a file is here; too much is none, because it is something else."""
+    if (unfinished / file.name).is_file():
+        return file.size
+    part = unfinished / f"{file.name}.part"
+    size = part.stat().st_size if part.is_file() else 0
+    if size > file.size:
+        part.unlink()
+        return 0
+    return size
+
+
+def _is_whole(path: Path, file: Wanted) -> bool:
+    if path.stat().st_size != file.size:
+        return False
+    if file.sha256:
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
+    named = b"blob %d\0" % file.size + path.read_bytes()
+    return hashlib.sha1(named, usedforsecurity=False).hexdigest() == file.git
+
+
+def _require_room(folder: Path, needed: int, repository: str) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed + ROOM > free:
+        raise ModelError(
+            f"{repository} needs {megabytes(needed)} more, and the disk has {megabytes(free)} free.",
+            f"Make room, or choose a smaller model; {megabytes(ROOM)} are to stay free.",
+        )
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
+
+
+@contextmanager
+def _in_words(repository: str) -> Iterator[None]:
+    """Turn whatever can go wrong between here and the hub into a ModelError."""
+    import httpx2
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise ModelError(
+            f"{repository} is given only to those who accepted its licence.",
+            f"Accept it on https://huggingface.co/{repository}, then give Waggle a token of yours with `waggle token`.",
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ModelError(f"{repository} has no such revision.", "Leave out what follows the @, or correct it.") from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise ModelError(
+            f"The hub has no model {repository}.", "Check its name; for a private one, give Waggle a token with `waggle token`."
+        ) from error
+    except errors.EntryNotFoundError as error:
+        raise ModelError(f"The hub has lost a file of {repository}.", "Choose another revision of it.") from error
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            raise ModelError(
+                f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
+            ) from error
+        raise ModelError(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
+    except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
+        raise ModelError(
+            f"The hub cannot be reached, and {repository} is not complete on this computer.",
+            "What has come is kept. Start again when there is a connection.",
+        ) from error
+    except OSError as error:
+        raise ModelError(f"{repository} cannot be written to the disk: {_reason(error)}.", "What has come is kept.") from error
+
+
+def _reason(error: OSError) -> str:
+    return "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)

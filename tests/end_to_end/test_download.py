@@ -1,0 +1,48 @@
+"""A real engine that gets its model by name, from a hub on this computer."""
+
+from pathlib import Path
+
+from end_to_end.programs import Engine, Program, running
+from policy.local_hub import Hub, local_hub
+from waggle import paths
+from waggle.policy.hub import PIECE
+from waggle.protocol import commands, events
+
+NAME = "bees/starter"
+CHOSEN = ("swarm.solo=true", f"model.name={NAME}", "learning.held_out_questions=1")
+WEIGHTS = "model.safetensors"
+
+
+def engine_of(hub: Hub, folder: Path) -> Engine:
+    environment = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(folder / "cache")}
+    return Engine(folder / "home", *CHOSEN, environment=environment)
+
+
+def wait_downloaded(engine: Engine, at_least: int) -> events.Downloading:
+    return engine.wait(events.Downloading, fits=lambda event: event.done >= at_least)
+
+
+def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_path):
+    with local_hub() as hub:
+        hub.add(NAME, paths.starter())
+        hub.hold[WEIGHTS] = 4 * PIECE
+        with running(engine_of(hub, tmp_path)) as engine:
+            assert wait_downloaded(engine, 4 * PIECE).model == NAME
+            with running(Program("ctl", "status", "--home", str(tmp_path / "home"))) as asked:
+                asked.wait_line(lambda line: b"Downloading the model: 1 of 3 MB" in line, 30)
+                asked.wait_line(lambda line: b"Resumes if interrupted." in line, 30)
+            engine.command(commands.Stop)
+            engine.wait(events.EngineStopped)
+            assert engine.end() == 0, "it does not wait for a hub that says nothing"
+        asked_before, hub.hold[WEIGHTS] = len(hub.asked), 8 * PIECE
+        with running(engine_of(hub, tmp_path)) as engine:
+            wait_downloaded(engine, 8 * PIECE)
+            engine.command(commands.Pause)
+            hub.released.set()
+            engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "paused")
+            engine.command(commands.Resume)
+            engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "preparing")
+            assert engine.wait(events.Ready).model == "starter 0.8M"
+            engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "contributing")
+        (again,) = [one for one in hub.asked[asked_before:] if "/cdn/" in one.path]
+        assert again.range == f"bytes={4 * PIECE}-", "what had come was not fetched again"

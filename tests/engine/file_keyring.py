@@ -1,0 +1,33 @@
+"""A keychain for tests: a real backend of `keyring`, which keeps everything in the file that KEYCHAIN_FILE names."""
+
+import json
+import os
+from pathlib import Path
+
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked, PasswordDeleteError
+
+
+class FileKeyring(KeyringBackend):
+    priority = 1.0
+
+    def _read(self) -> dict[str, str]:
+        path = Path(os.environ["KEYCHAIN_FILE"])
+        if path.suffix == ".locked":
+            raise KeyringLocked
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def _write(self, kept: dict[str, str]) -> None:
+        Path(os.environ["KEYCHAIN_FILE"]).write_text(json.dumps(kept))
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self._read().get(f"{service}/{username}")
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self._write(self._read() | {f"{service}/{username}": password})
+
+    def delete_password(self, service: str, username: str) -> None:
+        kept = self._read()
+        if kept.pop(f"{service}/{username}", None) is None:
+            raise PasswordDeleteError
+        self._write(kept)

@@ -1,0 +1,220 @@
+"""The doors `export` and `token`: with a real checkpoint, a real keychain backend and a hub on this computer."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+import torch
+from keyring.backends.fail import Keyring as NoKeyring
+from transformers import AutoModelForCausalLM
+
+from engine.file_keyring import FileKeyring
+from policy.local_hub import TOKEN, Hub, local_hub, no_hub
+from policy.models import make_model
+from waggle import cli, paths
+from waggle.engine import keychain
+from waggle.errors import ExportError
+from waggle.policy import checkpoint, export
+from waggle.policy.torch_policy import TorchPolicy
+
+CHARTER = "ab" * 32
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> Iterator[Path]:
+    """The file of a keychain that is in use."""
+    monkeypatch.setenv("KEYCHAIN_FILE", str(tmp_path / "keychain.json"))
+    before = keyring.get_keyring()
+    keyring.set_keyring(FileKeyring())
+    yield tmp_path / "keychain.json"
+    keyring.set_keyring(before)
+
+
+def model_with_words(kind: str, folder: Path, *, tied: bool = True) -> Path:
+    make_model(kind, folder, tied=tied)
+    shutil.copy(paths.starter() / "tokenizer.json", folder)
+    return folder
+
+
+def trained(home: Path, model: Path) -> TorchPolicy:
+    """A home whose policy is not what it began as, saved after 12 rounds."""
+    policy = TorchPolicy(model)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in policy._parameters.values():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    root = paths.Home(home).prepare().checkpoints
+    base = checkpoint.base_of(model)
+    checkpoint.save(root, policy, checkpoint.Saved(round=12, step=9, epoch=1, charter=CHARTER, base=base, completions=768))
+    return policy
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("trained")
+    trained(made, paths.starter())
+    return made
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_transformers_loads_what_was_exported_and_computes_the_same(tmp_path, kind, tied):
+    model = model_with_words(kind, tmp_path / "model", tied=tied)
+    policy = trained(tmp_path / "home", model)
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    ids = torch.arange(2, 40)[None]
+    with torch.no_grad():
+        loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+        assert torch.equal(loaded(input_ids=ids).logits, policy._model.holder(input_ids=ids).logits)
+
+
+def test_it_is_written_in_the_precision_of_the_model_it_began_as(tmp_path):
+    model = model_with_words("qwen3", tmp_path / "model")
+    AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).save_pretrained(model)
+    policy = trained(tmp_path / "home", model)
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.dtype == torch.bfloat16
+    for name, parameter in loaded.named_parameters():
+        assert torch.equal(parameter, policy._parameters[name].bfloat16())
+
+
+def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, capsys):
+    assert cli.main(["export", str(tmp_path / "mine"), "--home", str(home)]) == 0
+    assert "12 rounds of training" in capsys.readouterr().out
+    names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md"}
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == names
+    card = (tmp_path / "mine/README.md").read_text()
+    for said in (
+        "# mine",
+        "| began as | the starter that ships with Waggle |",
+        "| rounds trained | 12 |",
+        CHARTER,
+        "transformers",
+    ):
+        assert said in card
+    assert len({path.stat().st_mode for path in (tmp_path / "mine").iterdir()}) == 1, "whoever may read one may read all"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"], "nothing half written is left"
+
+
+def test_nothing_is_overwritten(home, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    for folder in (tmp_path, tmp_path / "notes.txt"):
+        assert cli.main(["export", str(folder), "--home", str(home)]) == 1
+        assert "There is something in" in capsys.readouterr().err
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["export", str(tmp_path / "empty"), "--home", str(home)]) == 0
+
+
+def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.main(["export", str(tmp_path / "file/out"), "--home", str(home)]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Where to?"),
+        (["--push", "nonsense"], "is not the name of a model"),
+        (["--push", "a/b@c"], "names a revision"),
+        (["--push", "a/b"], "Pushing needs a token of yours."),
+        (["out", "--set", "model.name=bees/none"], "bees/none is not on this computer yet."),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_made(home, kept, tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["export", "--home", str(home), *words]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_home_without_a_saved_round_and_one_of_another_model_are_told_apart(home, tmp_path, capsys):
+    model = model_with_words("llama", tmp_path / "model")
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "new")]) == 1
+    assert "Nothing is saved in" in capsys.readouterr().err
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert "belongs to another model" in capsys.readouterr().err
+    (model / "tokenizer.json").unlink()
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert "tokenizer.json is missing" in capsys.readouterr().err
+
+
+def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
+    tests, app = Path(__file__).parents[1], Path(cli.__file__).parents[1]
+    environment = os.environ | {
+        "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
+        "KEYCHAIN_FILE": str(kept), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "waggle", *words], input=typed, capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_a_model_is_pushed_with_the_token_of_the_keychain_and_the_token_is_seen_nowhere(home, tmp_path):
+    kept = tmp_path / "keychain.json"
+    with local_hub() as hub:
+        stored = program(hub, kept, "token", typed=f"{TOKEN}\n")
+        pushed = program(hub, kept, "export", "--push", "me/maths", "--home", str(home))
+        assert (stored.returncode, pushed.returncode) == (0, 0), pushed.stderr
+        assert f"Pushed to {hub.endpoint}/me/maths" in pushed.stdout
+        assert [(one["organization"], one["name"], one["visibility"]) for one in hub.created] == [("me", "maths", "private")]
+        assert TOKEN not in stored.stdout + stored.stderr + pushed.stdout + pushed.stderr
+        uploaded = tmp_path / "uploaded"
+        uploaded.mkdir()
+        for name, content in hub.uploaded["me/maths"].items():
+            (uploaded / name).write_bytes(content)
+    assert not any(TOKEN.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert AutoModelForCausalLM.from_pretrained(uploaded).num_parameters() > 0
+    assert "# maths" in (uploaded / "README.md").read_text()
+
+
+def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with local_hub() as hub:
+        with pytest.raises(ExportError, match="does not let your token write to me/maths") as caught:
+            export.push(tmp_path, "me/maths", "hf_read_only", hub.endpoint)
+        assert "hf_read_only" not in str(caught.value)
+    with no_hub() as endpoint, pytest.raises(ExportError, match="The hub cannot be reached"):
+        export.push(tmp_path, "me/maths", TOKEN, endpoint)
+
+
+def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
+    assert keychain.stored() is None
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
+    assert cli.main(["token"]) == 0
+    assert json.loads(kept.read_text()) == {"waggle/huggingface": TOKEN}
+    assert keychain.stored() == TOKEN
+    for _ in range(2):
+        assert cli.main(["token", "--forget"]) == 0
+        assert keychain.stored() is None
+    assert TOKEN not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "two words\n", "t" * 501, "naïve\n"])
+def test_what_is_no_token_is_not_stored(kept, monkeypatch, capsys, typed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert cli.main(["token"]) == 1
+    assert "That is no token of the hub." in capsys.readouterr().err
+    assert not kept.exists()
+
+
+def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):
+    monkeypatch.setenv("KEYCHAIN_FILE", f"{kept}.locked")
+    for keychain_here in (keyring.get_keyring(), NoKeyring()):
+        keyring.set_keyring(keychain_here)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(TOKEN))
+        assert cli.main(["token"]) == 1
+        said = capsys.readouterr().err
+        assert "keychain of this computer cannot be used" in said
+        assert TOKEN not in said
+    assert keychain.stored() is None, "without a keychain nothing can have been stored"

@@ -1,0 +1,232 @@
+"""A small hub on this computer: it speaks what huggingface_hub asks of the real one, and keeps a record of what it was asked.
+
+Large files (LFS) are given by another origin (`localhost`, not 127.0.0.1), as the real one does through its CDN.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+COMMIT = "c0ffee" + "0" * 34
+LARGE = (".safetensors", ".bin")
+TOKEN = "hf_a_token_of_a_test"
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    range: str
+    token: str
+
+
+@dataclass
+class Hub:
+    """What the hub has, what is wrong with it, and what it was asked. Files are bytes by name, by repository."""
+
+    repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    gated: set[str] = field(default_factory=set)
+    private: set[str] = field(default_factory=set)
+    damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is given with a wrong byte
+    cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes the connection breaks, time by time
+    hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
+    sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
+    knows_range: bool = True
+    says: bytes = b""  # whatever it is asked about a model, where that is not an answer
+    asked: list[Asked] = field(default_factory=list)
+    given: dict[str, int] = field(default_factory=dict)  # bytes of each file
+    uploaded: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    created: list[dict[str, Any]] = field(default_factory=list)
+    large: dict[str, bytes] = field(default_factory=dict)  # what was put into the large storage, by its sum
+    endpoint: str = ""
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, repository: str, folder: Path, **more: bytes) -> None:
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.repositories[repository] = files | {name.replace("__", "."): content for name, content in more.items()}
+
+    def asked_of(self, name: str) -> list[Asked]:
+        return [one for one in self.asked if one.path.endswith(name)]
+
+
+@contextmanager
+def local_hub() -> Iterator[Hub]:
+    """Runs until the end of the block."""
+    hub = Hub()
+
+    class Answer(_Answer):
+        pass
+
+    Answer.hub = hub
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    server.daemon_threads = True
+    hub.endpoint = f"http://127.0.0.1:{server.server_port}"
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    serving.start()
+    try:
+        yield hub
+    finally:
+        hub.released.set()
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def no_hub() -> Iterator[str]:
+    """An endpoint where nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    hub: Hub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _noted(self) -> bytes:
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.hub.asked.append(Asked(self.command, self.path, self.headers.get("Range", ""), token))
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def do_GET(self) -> None:
+        self._noted()
+        if found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
+            self._tell_model(found[1], found[2])
+        elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            self._resolve(found[1], found[2], found[3])
+        elif found := re.fullmatch(r"/cdn/([^/]+/[^/]+)/(.+)", self.path):
+            self._give(self.hub.repositories[found[1]][found[2]], found[2])
+        else:
+            self._refuse(404, "")
+
+    def _tell_model(self, repository: str, revision: str | None) -> None:
+        if self.hub.says:
+            self._write(self.hub.says)
+        elif not self._allowed(repository):
+            self._refuse(401, "RepoNotFound")
+        elif revision not in (None, "main", COMMIT):
+            self._refuse(404, "RevisionNotFound")
+        else:
+            files = self.hub.repositories[repository]
+            self._json({"id": repository, "sha": COMMIT, "siblings": [self._sibling(*file) for file in files.items()]})
+
+    def _sibling(self, name: str, content: bytes) -> dict[str, Any]:
+        size = self.hub.sizes.get(name, len(content))
+        told = {"rfilename": name, "size": size, "blobId": git_sum(content)}
+        if name.endswith(LARGE):
+            told["lfs"] = {"size": size, "sha256": hashlib.sha256(content).hexdigest(), "pointerSize": 134}
+        return told
+
+    def _resolve(self, repository: str, commit: str, name: str) -> None:
+        if not self._allowed(repository):
+            self._refuse(401, "RepoNotFound")
+        elif repository in self.hub.gated and not self.headers.get("Authorization"):
+            self._refuse(403, "GatedRepo")
+        elif commit != COMMIT:
+            self._refuse(404, "RevisionNotFound")
+        elif name not in self.hub.repositories[repository]:
+            self._refuse(404, "EntryNotFound")
+        elif name.endswith(LARGE):
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/cdn/{repository}/{name}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            self._give(self.hub.repositories[repository][name], name)
+
+    def _allowed(self, repository: str) -> bool:
+        secret = repository in self.hub.private and self.headers.get("Authorization") != f"Bearer {TOKEN}"
+        return repository in self.hub.repositories and not secret
+
+    def _give(self, content: bytes, name: str) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(asked[1]) if asked and self.hub.knows_range else 0
+        if self.hub.damage.get(name, 0) > 0:
+            self.hub.damage[name] -= 1
+            content = content[:-1] + bytes([content[-1] ^ 1])
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        self.end_headers()
+        with suppress(ConnectionError):  # whoever asked was killed, or stopped
+            self._write_some(content, start, name)
+
+    def _write_some(self, content: bytes, start: int, name: str) -> None:
+        cuts = self.hub.cut.get(name)
+        last = cuts.pop(0) if cuts else self.hub.hold.get(name, len(content))
+        self.wfile.write(content[start:last])
+        self.hub.given[name] = self.hub.given.get(name, 0) + len(content[start:last])
+        if cuts is not None and last < len(content):
+            self.close_connection = True
+        elif last < len(content):
+            self.hub.released.wait()
+            self.wfile.write(content[max(start, last) :])
+            self.hub.given[name] += len(content[max(start, last) :])
+
+    def do_POST(self) -> None:
+        body = self._noted()
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            self._refuse(401, "")
+        elif self.path == "/api/repos/create":
+            self.hub.created.append(asked := json.loads(body))
+            self._json({"url": f"{self.hub.endpoint}/{asked['organization']}/{asked['name']}"})
+        elif self.path == "/api/validate-yaml":
+            self._json({"errors": [], "warnings": []})
+        elif "/preupload/" in self.path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            self._json({"files": [{"path": name, "shouldIgnore": False,
+                                   "uploadMode": "lfs" if name.endswith(LARGE) else "regular"} for name in names]})  # fmt: skip
+        elif self.path.endswith("/info/lfs/objects/batch"):
+            self._json({"objects": [one | {"actions": {"upload": {"href": f"{self.hub.endpoint}/put/{one['oid']}"}}}
+                                    for one in json.loads(body)["objects"]]})  # fmt: skip
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/main", self.path):
+            self._commit(found[1], body)
+        else:
+            self._refuse(404, "")
+
+    def do_PUT(self) -> None:
+        self.hub.large[self.path.removeprefix("/put/")] = self._noted()
+        self._json({})
+
+    def _commit(self, repository: str, body: bytes) -> None:
+        files = self.hub.uploaded.setdefault(repository, {})
+        for line in map(json.loads, body.splitlines()):
+            match line["key"]:
+                case "file":
+                    files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+                case "lfsFile":
+                    files[line["value"]["path"]] = self.hub.large[line["value"]["oid"]]
+        self._json({"commitUrl": f"{self.hub.endpoint}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
+
+    def _json(self, told: dict[str, Any]) -> None:
+        self._write(json.dumps(told).encode())
+
+    def _write(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _refuse(self, status: int, code: str) -> None:
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def git_sum(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
