@@ -13,7 +13,7 @@ from waggle.errors import BadRecord, VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.connection import Connection
+from waggle.swarm.connection import Connection, end
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, News, RecordDropped
@@ -29,6 +29,7 @@ REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
+MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
 NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
 
 
@@ -62,6 +63,8 @@ class Gathering:
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
+        self._pulling: dict[bytes, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
     async def run(self, connection: Connection) -> None:
@@ -73,11 +76,13 @@ class Gathering:
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
 
     async def finish(self) -> None:
-        """Wait for the judging under way: a verifier that is closed in the middle of it would start again."""
+        """End the pulls, and wait for the judging under way: a verifier closed in the middle of it would start again."""
+        await end(list(self._pulling.values()))
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
     async def _look(self, connection: Connection) -> None:
+        self._finished()
         heard = await self._greet(connection)
         announced = dict(heard)
         for origin, each in (await self._read(connection)).items():
@@ -88,13 +93,13 @@ class Gathering:
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id, *await self._resters(connection, current), *self._trust.avoided()},
+            avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided()},
             tried=self._tried,
             known=self._trust.trusted() | heard.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
-        )
-        await self._pull_some(connection, {origin: current[origin] for origin in chosen}, now)
+        )[: MOST_PULLS - len(self._pulling)]
+        self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
     async def _read(self, connection: Connection) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
@@ -135,21 +140,24 @@ class Gathering:
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    async def _pull_some(self, connection: Connection, chosen: dict[bytes, Announcement], now: float) -> None:
-        """Ask them all, keep the first K that answer."""
-        pulls = [asyncio.create_task(self._pull(connection, *each)) for each in chosen.items()]
-        answered = 0
-        try:
-            for pull in asyncio.as_completed(pulls):
-                origin, blob = await pull
-                if blob and answered < self._options.peers_per_pull:
-                    answered += 1
-                    await self._accept(connection, origin, chosen[origin], blob, now)
-        finally:
-            for unfinished in pulls:
-                unfinished.cancel()
+    def _begin(self, connection: Connection, chosen: dict[bytes, Announcement], now: float) -> None:
+        """Pull from all of them at once, in the background: a slow one holds up neither the others nor the next look."""
+        for origin, announced in chosen.items():
+            self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, now))
 
-    async def _pull(self, connection: Connection, origin: bytes, announced: Announcement) -> tuple[bytes, bytes]:
+    def _finished(self) -> None:
+        """Forget the pulls that have ended; raises what only a fault of ours can raise in one."""
+        for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
+            self._pulling.pop(origin).result()
+
+    async def _pull_one(self, connection: Connection, origin: bytes, announced: Announcement, now: float) -> None:
+        with suppress(PeerAway):  # the network has just ended: the next look finds it again
+            blob = await self._pull(connection, origin, announced)
+            if blob:
+                async with self._one_at_a_time:  # the round's own judging never waits for more than one of ours
+                    await self._accept(connection, origin, announced, blob, now)
+
+    async def _pull(self, connection: Connection, origin: bytes, announced: Announcement) -> bytes:
         try:
             blob = await connection.dht.pull(origin, announced.sha256, self._options.patience)
         except PeerAway:  # peers come and go: it is asked again later
@@ -157,7 +165,7 @@ class Gathering:
         if not blob:
             self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
         self._traffic.received(len(blob))
-        return origin, blob
+        return blob
 
     async def _accept(self, connection: Connection, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
