@@ -45,7 +45,9 @@ async def besiege(folder: Path) -> dict[str, object]:
     share(honest, answered(charter, verifier, friend.peer_id, question_ids(charter, verifier, friend.peer_id, 20)))
     await ear.hear(GroupsArrived, lambda news: news.origin == friend.peer_id)
     for each in crowd:
-        await each.attack(attacks.flood, Scene(charter=charter, verifier=verifier, identity=each.identity, now=time.time()))
+        await each.attack(
+            attacks.flood, Scene(charter=charter, verifier=verifier, identity=each.identity, now=time.time(), canary="")
+        )
         await ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = victim.waiting()
     await asyncio.gather(*(each.close() for each in (*crowd, honest, victim)))

@@ -8,7 +8,6 @@ Sets the clone up as a new user would (timed), then runs the end-to-end tests th
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -16,16 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULT = Path(__file__).with_suffix(".json")
+import keep
 
 
 def main() -> int:
-    if dirty := said("git", "status", "--porcelain", "--", ":!tests/measured").strip():
-        sys.exit(f"The tree has changes that no commit names:\n{dirty}")
+    keep.require_clean()
     with tempfile.TemporaryDirectory() as folder:
         clone, figures = Path(folder) / "clone", Path(folder) / "figures.json"
-        subprocess.check_call(["git", "clone", "--quiet", str(ROOT), str(clone)])
+        subprocess.check_call(["git", "clone", "--quiet", str(keep.ROOT), str(clone)])
         began = time.monotonic()
         subprocess.check_call([sys.executable, "packaging/dev.py", "setup"], cwd=clone)
         seconds = time.monotonic() - began
@@ -39,23 +36,8 @@ def main() -> int:
         measured = json.loads(figures.read_text())
         shutil.rmtree(clone)
     measured["setup_seconds"] = seconds
-    write(measured)
+    keep.write(Path(__file__).resolve(), {name: round(value, 5) for name, value in sorted(measured.items())})
     return 0
-
-
-def write(figures: dict[str, float]) -> None:
-    content = {
-        "command": "python3 tests/measured/first_light.py",
-        "commit": said("git", "rev-parse", "HEAD").strip(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "figures": {name: round(value, 5) for name, value in sorted(figures.items())},
-    }
-    RESULT.write_text(json.dumps(content, indent=2) + "\n")
-    print(RESULT.read_text())
-
-
-def said(*command: str) -> str:
-    return subprocess.check_output(command, cwd=ROOT, text=True)
 
 
 if __name__ == "__main__":

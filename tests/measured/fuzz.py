@@ -12,25 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+import keep
+
 LOG = Path(__file__).with_suffix("") / "log.jsonl"
-RESULT = Path(__file__).with_suffix(".json")
 
 
 def main(minutes: str = "5") -> int:
-    if dirty := said("git", "status", "--porcelain", "--", ":!tests/measured").strip():
-        sys.exit(f"The tree has changes that no commit names:\n{dirty}")
+    keep.require_clean()
     options = ["--minutes", minutes, "--seeds", "tests/hostile/corpus", "--log", str(LOG)]
-    code = subprocess.call([sys.executable, "packaging/dev.py", "run", "lab", "fuzz", "all", *options], cwd=ROOT)
+    code = subprocess.call([sys.executable, "packaging/dev.py", "run", "lab", "fuzz", "all", *options], cwd=keep.ROOT)
     slices = [json.loads(line) for line in LOG.read_text().splitlines()]
-    content = {
-        "command": "python3 tests/measured/fuzz.py",
-        "commit": slices[-1]["commit"],
-        "machine": slices[-1]["machine"],
-        "figures": figures(slices),
-    }
-    RESULT.write_text(json.dumps(content, indent=2) + "\n")
-    print(RESULT.read_text())
+    keep.write(Path(__file__).resolve(), figures(slices), commit=slices[-1]["commit"], machine=slices[-1]["machine"])
     return code
 
 
@@ -46,10 +38,6 @@ def figures(slices: list[dict]) -> dict[str, float]:
         "fuzz_inputs": sum(each["executions"] for each in slices),
         "fuzz_findings": sum(len(each["findings"]) for each in slices),
     }
-
-
-def said(*command: str) -> str:
-    return subprocess.check_output(command, cwd=ROOT, text=True)
 
 
 if __name__ == "__main__":

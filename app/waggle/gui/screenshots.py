@@ -34,6 +34,13 @@ def _starting(told: Story) -> Story:
     return _until(told, events.Preparing, count=3)
 
 
+def _downloading(told: Story) -> Story:
+    return [
+        *_starting(told),
+        events.Downloading(model="Qwen/Qwen2.5-0.5B-Instruct", done=412_000_000, total=980_000_000, seconds_left=360.0),
+    ]
+
+
 def _begun(told: Story) -> Story:
     return _until(told, events.PhaseChanged)
 
@@ -86,6 +93,7 @@ def _met(told: Story) -> Story:
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "nothing": (lambda told: [], ("home",)),
     "starting": (_starting, ("home", "live")),
+    "downloading": (_downloading, ("home",)),
     "begun": (_begun, tuple(PAGES)),
     "paused": (_paused, ("home",)),
     "gone": (_gone, ("home",)),

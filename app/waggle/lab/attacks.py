@@ -43,8 +43,8 @@ class Scene:
     verifier: Verifier
     identity: Identity
     now: float
+    canary: str  # a file that code in an answer would make
     round: int = 1
-    canary: str = "/tmp/waggle-canary"  # a file that code in an answer would make
 
     @property
     def epoch(self) -> int:

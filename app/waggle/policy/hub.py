@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
+from waggle import paths
 from waggle.errors import UNREADABLE, ModelError
 
 if TYPE_CHECKING:
@@ -165,9 +166,7 @@ class _Download:
             raise ModelError(
                 "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
-        part = self._model.unfinished / f"{PLAN}.part"
-        part.write_bytes(msgspec.json.encode(plan))
-        os.replace(part, self._model.unfinished / PLAN)
+        paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
 
     def _require_known(self) -> None:
