@@ -1,4 +1,4 @@
-"""What every measuring command does with its figures: refuse a tree that no commit names, and write them down with where they are from."""
+"""What every measuring command does: refuse a tree that no commit names, and write figures down with where they are from."""
 
 import json
 import os
@@ -18,11 +18,11 @@ def require_clean() -> None:
 
 def write(script: Path, figures: dict[str, object], *, commit: str = "", machine: str = "") -> None:
     """NAME.json beside NAME.py, and on the screen; of this commit and computer where no others are named."""
+    here = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     content = {
         "command": f"python3 {script.relative_to(ROOT)}",
         "commit": commit or said("git", "rev-parse", "HEAD").strip(),
-        "machine": machine
-        or f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": machine or here,
         "figures": figures,
     }
     script.with_suffix(".json").write_text(json.dumps(content, indent=2) + "\n")

@@ -13,12 +13,12 @@ from waggle.rl import grpo
 from waggle.rl.batch import Floats, SampleParams, Written, nothing, unwatched
 from waggle.rl.noise import uniforms
 from waggle.sapo import bounding
-from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.fakes import FakePolicy, FakeTokens
 from waggle.sapo.lesson import Measure, Weighed, external_draft, weigh
 from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup
-from waggle.tasks.questions import QuestionId
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.verifier import Verifier
 
 CHARTER = first_swarm()
@@ -112,3 +112,23 @@ class Unasked(FakePolicy):
 def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: tokens.Tokens) -> None:
     groups = [weighed(verifier, words, 1, "bf", HONEST)]
     assert bounding.familiar(groups, [], Unasked([]), words, 1.0) == groups
+
+
+class Startled(FakePolicy):
+    """Finds every token of others one nat surprising."""
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        return [np.full(sum(map(len, text.completions)), -1.0, np.float32) for text in texts]
+
+
+@pytest.mark.parametrize(("own", "learned"), [(4.0, False), (4.9, False), (5.1, True)])
+def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float, learned: bool) -> None:
+    completions = tuple(Completion(text=text, ended=True) for text in ("abcde", "no"))
+    group = Group(origin=b"p" * 38, id=QuestionId("bf", 1, 1), completions=completions)
+    verdicts = (Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason=""))
+    judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
+    draft = weigh(external_draft(CHARTER, FakeTokens(), judged, 64), grpo.RULE, Gated(), MEASURE)
+
+    (bounded,) = bounding.familiar([draft], [np.array([-own])], Startled([]), FakeTokens(), 1.0)
+
+    assert bool(bounded.means[0] > 0) == learned

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from waggle.errors import CharterError, Stopped
+from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.sapo.sharing import Gated
@@ -166,3 +167,34 @@ def test_a_large_group_of_a_peer_pulls_no_harder_than_a_small_one(verifier):
     me = node(verifier, lines=("just words",), pool=[small, large])
     lessons = list(play(0, 100, me, RULES))[-1].lessons[-2:]
     assert lessons[0].pull == pytest.approx(lessons[1].pull, rel=1e-3)
+
+
+class Startled(FakePolicy):
+    """Finds whatever others wrote unlikely."""
+
+    def logprobs(self, texts, temperature):
+        return [np.full(sum(map(len, text.completions)), -9.0, np.float32) for text in texts]
+
+
+@pytest.mark.parametrize(("bounds", "learned"), [(BOUNDED, False), (UNBOUNDED, True)])
+def test_a_round_leaves_out_what_is_strange_where_its_bounds_say_so(verifier, bounds, learned):
+    me = dataclasses.replace(node(verifier, pool=[external(1, text="gold! 1")]), policy=Startled(LINES))
+    *_, last = play(0, 100, me, dataclasses.replace(RULES, bounds=bounds))
+    (lesson,) = [one for one in last.lessons if one.group.group.origin != me.origin]
+    assert (1 in lesson.effects) == learned
+
+
+def test_a_round_gives_nobody_more_than_a_share_of_places_and_gradient(verifier):
+    crowd = [external(number) for number in range(8)]
+    others = [
+        msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, origin=bytes([letter]) * 38))
+        for letter, one in zip(b"abc", map(external, range(20, 23)), strict=True)
+    ]
+    me = node(verifier, pool=[*crowd, *others], lines=("just words",))
+    *_, gathered, last = play(0, 100, me, RULES)
+    pulls = {}
+    for lesson in last.lessons:
+        pulls.setdefault(lesson.group.group.origin, []).append(lesson.pull)
+    assert len(pulls[b"p" * 38]) == 2
+    assert sum(pulls[b"p" * 38]) < 2 * pulls[b"a" * 38][0]
+    assert gathered.external == 5

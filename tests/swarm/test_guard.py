@@ -14,6 +14,7 @@ from swarm.live import fresh_identity
 from waggle.errors import BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
+from waggle.swarm import guard as guards
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.guard import FOREIGN_CAP, MAX_LIFETIME_S, SHARD_CAP, Guard
 from waggle.swarm.identity import Identity
@@ -140,3 +141,9 @@ def test_other_charters_share_one_small_room(identity: Identity) -> None:
         entered += watch.validate(record)
     assert entered == FOREIGN_CAP
     assert watch.validate(entry(identity))
+
+
+def test_all_shards_of_ones_own_charter_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "OWN_CAP", 5)
+    watch = guard()
+    assert [watch.validate(entry(fresh_identity(tmp_path, str(number)))) for number in range(6)] == [True] * 5 + [False]

@@ -1,23 +1,29 @@
 """Two nodes and a seed on loopback: what one makes arrives, judged, at the other."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids, share
+from swarm.live import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, share
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.judging import Judged
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
+from waggle.swarm.node import SwarmNode
+from waggle.swarm.quota import Quota
+from waggle.swarm.record import Record, encode
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion
-from waggle.tasks.questions import epoch_at, seed_of
+from waggle.tasks.group import Completion, Verdict
+from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.verifier import Verifier
 
 
@@ -35,12 +41,12 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
 
     assert size > 0
     assert (arrived.origin, arrived.round, arrived.model) == (one.identity.peer_id, 7, "starter")
-    assert [judged.group for judged in arrived.groups] == groups
-    for judged in arrived.groups:
-        seed = seed_of(charter.digest, one.identity.peer_id, judged.group.id)
-        assert judged.question == verifier.questions([(judged.group.id.dataset, seed)])[0]
-        assert judged.rewards[0] == 1.0
-        assert max(judged.rewards[1:]) < 0.2
+    assert [each.group for each in arrived.groups] == groups
+    for each in arrived.groups:
+        seed = seed_of(charter.digest, one.identity.peer_id, each.group.id)
+        assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
+        assert each.rewards[0] == 1.0
+        assert max(each.rewards[1:]) < 0.2
     assert other.node.waiting() == arrived.groups
 
 
@@ -212,3 +218,56 @@ async def test_groups_that_may_not_travel_stay_here(start: Start, charter: Chart
 
     assert share(one.node, [broken]) == 0
     assert share(one.node, [group, broken]) == share(one.node, [group]) > 0
+
+
+async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
+    start: Start, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one")
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    size = share(one.node, groups)
+    async with asyncio.timeout(SOON):
+        while not one.node._offers._offers:
+            await asyncio.sleep(0.01)
+    (sha256,) = one.node._offers._offers
+    one.node._quota = Quota(rate=0.0, burst=2.5 * size)
+    one.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
+
+    given = [bool(await one.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
+
+    assert given == [True, True, False, True]
+
+
+async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
+    start: Start, charter: Charter, verifier: Verifier
+) -> None:
+    one, origin = await start("one"), judged(1, 1).group.origin
+    arrived = Judged(Record(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
+    one.node.choose(origin, "muted")
+    one.node._gathering._keep(origin, arrived)
+    assert one.ear.all(GroupsArrived) == []
+
+
+async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path, charter: Charter) -> None:
+    class Dying(Verifier):
+        """Killed from outside just when a stranger's text comes."""
+
+        def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+            os.kill(self.pid, signal.SIGKILL)
+            return super().judge_strangers(items)
+
+    dying, peer = Dying(charter), fresh_identity(tmp_path, "peer")
+    try:
+        node = SwarmNode(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
+        now = time.time()
+        groups = tuple(answered(charter, dying, peer.peer_id, question_ids(charter, dying, peer.peer_id, 1)))
+        blob = encode(Record(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
+        announced = Announcement(
+            charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
+            specialties=1, model="m", expires=1,
+        )  # fmt: skip
+        await node._gathering._accept(node._connection, peer.peer_id, announced, blob, now)
+        assert node._trust.of(peer.peer_id).rejected == 0
+        assert node.waiting() == ()
+    finally:
+        dying.close()
