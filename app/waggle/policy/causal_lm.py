@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
+from transformers import AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from waggle.errors import ModelError
+from waggle.policy import configuration
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
-ROPES = ("default", "linear", "llama3")
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -145,41 +144,10 @@ def _add_linear(x: torch.Tensor, y: torch.Tensor, linear: Any) -> torch.Tensor:
     return found if linear.bias is None else found + linear.bias
 
 
-def read_config(folder: Path) -> Any:
-    """The configuration of a model; raises ModelError for what cannot be read, or would be computed wrongly."""
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
-        )
-    try:
-        _check_type(PretrainedConfig.get_config_dict(folder, local_files_only=True)[0].get("model_type"))
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    _check(config)
-    return config
-
-
 def _load(folder: Path) -> Any:
-    read_config(folder)
+    configuration.read(folder)
     transformers_logging.disable_progress_bar()
     try:
         return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-
-
-def _check_type(model_type: Any) -> None:
-    if model_type not in ARCHITECTURES:
-        raise ModelError(f"Waggle does not know models of type {model_type}.", f"It knows {', '.join(ARCHITECTURES)}.")
-
-
-def _check(config: Any) -> None:
-    """Refuse what would be computed wrongly."""
-    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
-    if rope not in ROPES:
-        raise ModelError(f"Waggle does not know {rope} rope.", f"It knows {', '.join(ROPES)}.")
-    if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-        raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
-    if config.hidden_act != "silu":
-        raise ModelError(f"Waggle does not know the activation {config.hidden_act}.", "Choose a plain model.")

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import msgspec
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import load_file, save_file
 
 from waggle.errors import CheckpointError, WaggleError
 
@@ -39,15 +40,18 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     completions: int = 0
 
 
+Arrays = dict[str, NDArray[Any]]
+
+
 class Trained(Protocol):
-    """What can be saved: see TorchPolicy."""
+    """What can be saved: a policy of any backend. A state is numpy arrays, so that each resumes from the other's."""
 
     @property
     def steps(self) -> int: ...
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]: ...
+    def state(self) -> tuple[Arrays, Arrays]: ...
 
-    def restore(self, weights: dict[str, Any], moments: dict[str, Any], steps: int) -> None: ...
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from waggle.errors import ExportError
+from waggle.policy import configuration
 from waggle.policy.checkpoint import Saved
 from waggle.policy.hub import WORDS, model_of
 
@@ -56,9 +57,7 @@ def _write_weights(trained: Trained, path: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
 
-    from waggle.policy.causal_lm import read_config
-
-    precision = read_config(trained.base).dtype or torch.float32
+    precision = getattr(torch, configuration.read(trained.base).dtype)
     weights = load_file(trained.checkpoint / "model.safetensors")
     save_file({name: weight.to(precision) for name, weight in weights.items()}, path, metadata={"format": "pt"})
     shutil.copymode(path.with_name("config.json"), path)  # safetensors lets nobody else read it

@@ -23,6 +23,7 @@ import msgspec
 
 from waggle import paths
 from waggle.errors import UNREADABLE, ModelError
+from waggle.policy import configuration
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -171,10 +172,8 @@ class _Download:
 
     def _require_known(self) -> None:
         """Refuse, before the weights come, what would be computed wrongly."""
-        from waggle.policy.causal_lm import read_config
-
         try:
-            read_config(self._model.unfinished)
+            configuration.read(self._model.unfinished)
         except ModelError:
             shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise

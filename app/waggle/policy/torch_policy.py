@@ -6,14 +6,16 @@ The head runs on completion positions only. Left out: reduced precision, LoRA.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.checkpoint import checkpoint
 
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy.causal_lm import CausalLM
+from waggle.policy.checkpoint import Arrays
 from waggle.policy.packing import Packing, group_row
 from waggle.policy.torch_decoding import Decoding
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
@@ -104,32 +106,32 @@ class TorchPolicy:
             self._optimiser.zero_grad(set_to_none=True)
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
-    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """(weights, moments) on the CPU under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`.
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(weights, moments) in fp32 under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`.
 
         A value head stands whole among the moments, so that the weights stay a model file that any program reads:
         `critic.weight`, `critic.bias`, their moments, and `critic.steps`, for it may be younger than the policy.
+        On the CPU the arrays are the policy's own memory, not copies.
         """
-        weights = {name: parameter.detach().cpu().contiguous() for name, parameter in self._parameters.items()}
-        moments: dict[str, torch.Tensor] = {}
+        weights = {name: _array(parameter) for name, parameter in self._parameters.items()}
+        moments: Arrays = {}
         for name, parameter in (self._parameters | self._critic_parameters()).items():
             kept = self._optimiser.state.get(parameter, {})
             for key in ("exp_avg", "exp_avg_sq"):
-                moment = kept[key] if kept else torch.zeros_like(parameter)
-                moments[f"{key}.{name}"] = moment.detach().cpu().contiguous()
+                moments[f"{key}.{name}"] = _array(kept[key] if kept else torch.zeros_like(parameter))
         for name, parameter in self._critic_parameters().items():
-            moments[name] = parameter.detach().cpu().contiguous()
-            moments["critic.steps"] = self._optimiser.state.get(parameter, {}).get("step", torch.tensor(0.0)).cpu()
+            moments[name] = _array(parameter)
+            moments["critic.steps"] = _array(self._optimiser.state.get(parameter, {}).get("step", torch.tensor(0.0)))
         return weights, moments
 
     @torch.no_grad()
-    def restore(self, weights: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], steps: int) -> None:
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
         """Take over a saved state; raises ModelError when it belongs to another model."""
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         for name, parameter in self._parameters.items():
-            parameter.copy_(weights[name])
+            parameter.copy_(torch.tensor(weights[name]))
         self._steps = steps
         self._optimiser.state.clear()
         self._drop_critic()
@@ -138,16 +140,16 @@ class TorchPolicy:
         if "critic.weight" in moments:
             self._make_critic()
             for name, parameter in self._critic_parameters().items():
-                parameter.copy_(moments[name])
+                parameter.copy_(torch.tensor(moments[name]))
             if moments["critic.steps"]:
                 self._restore_moments(self._critic_parameters(), moments, float(moments["critic.steps"]))
 
-    def _restore_moments(self, parameters: dict[str, torch.nn.Parameter], moments: dict[str, torch.Tensor], steps: float) -> None:
+    def _restore_moments(self, parameters: dict[str, torch.nn.Parameter], moments: Arrays, steps: float) -> None:
         for name, parameter in parameters.items():
             self._optimiser.state[parameter] = {
                 "step": torch.tensor(steps, dtype=torch.float32, device=parameter.device),
-                "exp_avg": moments[f"exp_avg.{name}"].to(parameter.device, copy=True),
-                "exp_avg_sq": moments[f"exp_avg_sq.{name}"].to(parameter.device, copy=True),
+                "exp_avg": torch.tensor(moments[f"exp_avg.{name}"], device=parameter.device),
+                "exp_avg_sq": torch.tensor(moments[f"exp_avg_sq.{name}"], device=parameter.device),
             }
 
     def _make_critic(self) -> None:
@@ -221,6 +223,10 @@ class TorchPolicy:
     def _head(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
         scores = torch.log_softmax(self._model.logits(hidden, temperature), -1)  # (N, V)
         return scores.gather(-1, targets[:, None])[:, 0]
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().contiguous().numpy()
 
 
 @contextlib.contextmanager

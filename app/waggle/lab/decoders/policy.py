@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
-from safetensors.torch import save
+import numpy as np
+from safetensors.numpy import save
 from tokenizers import Tokenizer, models
 
 from waggle.errors import CheckpointError, ModelError
@@ -35,7 +35,7 @@ def checkpoint(scratch: Path) -> Decoder:
     """One file of a saved state: the first byte says which, and whether the sums are made to agree with it."""
     root = scratch / "checkpoints"
     state = msgspec.json.encode(Saved(round=3, step=2, epoch=1, charter="c", base="b"))
-    weights = save({"w": torch.zeros(2)})
+    weights = save({"w": np.zeros(2, np.float32)})
     whole = {"model.safetensors": weights, "moments.safetensors": weights, "state.json": state}
 
     def check(data: bytes) -> None:

@@ -1,0 +1,125 @@
+"""A model's configuration: config.json of Llama, Qwen2 and Qwen3, refused where it would be computed wrongly; no backend here."""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.errors import ModelError
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
+ROPES = ("default", "linear", "llama3")
+PRECISIONS = ("float32", "bfloat16", "float16")
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Rope(msgspec.Struct, frozen=True, kw_only=True):
+    """How positions turn: `rope_parameters` since transformers 5, `rope_scaling` and `rope_theta` before."""
+
+    rope_type: str = "default"
+    rope_theta: float = 10_000.0
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_max_position_embeddings: float = 8192.0
+    partial_rotary_factor: float = 1.0
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the forward pass needs to know. `dtype` is the precision of the weights on disk."""
+
+    model_type: str
+    vocab_size: Positive
+    hidden_size: Positive
+    intermediate_size: Positive
+    num_hidden_layers: Positive
+    num_attention_heads: Positive
+    num_key_value_heads: Positive
+    head_dim: Positive
+    rms_norm_eps: float = 1e-6
+    hidden_act: str = "silu"
+    tie_word_embeddings: bool = False
+    dtype: str = "float32"
+    rope: Rope = Rope()
+
+    @property
+    def bytes_per_token(self) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass, in fp32."""
+        return 4 * self.num_hidden_layers * (10 * self.hidden_size + 3 * self.intermediate_size)
+
+    def frequencies(self) -> NDArray[np.float32]:
+        """(head_dim / 2,): by which angle each pair of a head turns from one position to the next."""
+        plain = 1.0 / self.rope.rope_theta ** (np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim))
+        if self.rope.rope_type == "linear":
+            plain = plain / self.rope.factor
+        if self.rope.rope_type == "llama3":
+            plain = _llama3(self.rope, plain)
+        return plain.astype(np.float32)
+
+
+def read(folder: Path) -> Configuration:
+    """Raises ModelError for what is not there, cannot be read, or would be computed wrongly."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(
+            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
+        )
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unreadable(folder, error) from error
+    if not isinstance(raw, dict):
+        raise _unreadable(folder, "config.json holds no settings of a model")
+    if raw.get("model_type") not in ARCHITECTURES:
+        raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
+    try:
+        found = msgspec.convert(_complete(raw), Configuration)
+    except (msgspec.ValidationError, TypeError, AttributeError) as error:  # parts of another form than they should have
+        raise _unreadable(folder, error) from error
+    _check(found, raw)
+    return found
+
+
+def _complete(raw: dict[str, Any]) -> dict[str, Any]:
+    """With what older files leave out, as transformers would fill it in."""
+    given = {name: value for name, value in raw.items() if value is not None}
+    heads = given.get("num_attention_heads", 0)
+    rope = given.get("rope_parameters") or {**given.get("rope_scaling", {}), "rope_theta": given.get("rope_theta", 10_000.0)}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    return {
+        "num_key_value_heads": heads,
+        "head_dim": 128 if given["model_type"] == "qwen3" else given.get("hidden_size", 0) // max(1, heads),
+        "dtype": given.get("torch_dtype", "float32"),
+        **given,
+        "rope": {**{name: value for name, value in rope.items() if value is not None}, "rope_type": kind},
+    }
+
+
+def _check(found: Configuration, raw: dict[str, Any]) -> None:
+    """Refuse what would be computed wrongly."""
+    if found.rope.rope_type not in ROPES or found.rope.partial_rotary_factor != 1.0:
+        raise ModelError(f"Waggle does not know {found.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+    windows = raw.get("use_sliding_window") and raw.get("sliding_window")
+    some = bool(windows) and (raw.get("max_window_layers") or 28) < found.num_hidden_layers
+    if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
+        raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
+    if found.hidden_act != "silu":
+        raise ModelError(f"Waggle does not know the activation {found.hidden_act}.", "Choose a plain model.")
+    if found.dtype not in PRECISIONS:
+        raise ModelError(f"Waggle does not know weights in {found.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+
+
+def _llama3(rope: Rope, plain: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Slow turns are stretched by `factor`, fast ones left, those between blended (Llama 3.1)."""
+    turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # within the length first trained on
+    share = np.clip((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0)
+    blended: NDArray[np.float32] = (1.0 - share) * plain / rope.factor + share * plain
+    return blended
+
+
+def _unreadable(folder: Path, why: object) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be read: {why}.", "Copy or download it again.")

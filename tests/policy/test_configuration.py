@@ -1,0 +1,73 @@
+"""The configuration of a model as transformers understands it, old files included; the rest is refused in words."""
+
+import json
+
+import numpy as np
+import pytest
+from transformers import AutoConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from policy.models import KINDS, make_model
+from waggle.errors import ModelError
+from waggle.policy import configuration
+
+PLAIN = {
+    "model_type": "llama", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}  # fmt: skip
+OLD_LLAMA3 = {
+    "rope_theta": 5e5, "torch_dtype": "bfloat16",
+    "rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                     "original_max_position_embeddings": 64},
+}  # fmt: skip
+FIELDS = ("hidden_size", "num_key_value_heads", "head_dim", "rms_norm_eps", "tie_word_embeddings", "hidden_act")
+
+
+def read(folder, content) -> configuration.Configuration:
+    (folder / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    return configuration.read(folder)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_it_says_what_transformers_says(kind, tmp_path):
+    ours, theirs = configuration.read(make_model(kind, tmp_path)), AutoConfig.from_pretrained(tmp_path)
+    assert [getattr(ours, name) for name in FIELDS if hasattr(theirs, name)] == [
+        getattr(theirs, name) for name in FIELDS if hasattr(theirs, name)
+    ]
+    np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
+
+
+def test_a_file_from_before_transformers_5_means_the_same(tmp_path):
+    ours = read(tmp_path, PLAIN | OLD_LLAMA3)
+    assert (ours.num_key_value_heads, ours.head_dim, ours.dtype) == (4, 8, "bfloat16")
+    theirs = AutoConfig.from_pretrained(tmp_path)
+    np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"model_type": "gpt2"}, "models of type gpt2"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "default rope"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding attention"),
+        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding attention"),
+        ({"hidden_act": "gelu"}, "activation gelu"),
+        ({"dtype": "float8_e4m3fn"}, "weights in float8_e4m3fn"),
+        ({"hidden_size": "wide"}, "cannot be read"),
+        ({"num_attention_heads": [4]}, "cannot be read"),
+        ({"rope_parameters": "default"}, "cannot be read"),
+        ({"rope_scaling": 7}, "cannot be read"),
+        ({"vocab_size": 0}, "cannot be read"),
+        ({"num_hidden_layers": None}, "cannot be read"),
+    ],
+)
+def test_what_would_be_computed_wrongly_is_refused(tmp_path, more, said):
+    with pytest.raises(ModelError, match=said):
+        read(tmp_path, PLAIN | more)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "[" * 100_000, "7"])
+def test_a_file_that_holds_no_configuration_is_named(tmp_path, content):
+    with pytest.raises(ModelError, match="cannot be read"):
+        read(tmp_path, content)
