@@ -45,6 +45,10 @@ class Home:
     def charters(self) -> Path:
         return self.root / "charters"
 
+    def admission(self, charter: str) -> Path:
+        """Where the key of a private swarm is kept, by the hash of its charter in hex."""
+        return self.charters / f"{charter}.key"
+
     @property
     def control(self) -> Path:
         """The folder (0700) of the control socket."""

@@ -11,7 +11,7 @@ from waggle.engine.teller import Teller
 from waggle.errors import CharterError, EngineError
 from waggle.protocol import events
 from waggle.settings import Settings
-from waggle.swarm import news
+from waggle.swarm import admission, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
@@ -25,12 +25,13 @@ from waggle.tasks.verifier import Verifier
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def options_of(home: paths.Home, chosen: Settings) -> SwarmOptions:
-    """The network part of the settings."""
+def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOptions:
+    """The network part of the settings; `key` is that of a private swarm."""
     return SwarmOptions(
         host=chosen.swarm.host,
         port=chosen.swarm.port,
         seeds=chosen.swarm.seeds,
+        key=key,
         known_peers=home.known_peers,
         standings=home.standings,
     )
@@ -68,7 +69,10 @@ async def join(
         teller.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = telling.Titles(charter)
-    node = SwarmNode(options_of(home, chosen), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles)))
+    key = admission.kept(home.admission(charter.digest.hex()))
+    node = SwarmNode(
+        options_of(home, chosen, key), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles))
+    )
     stack.push_async_callback(node.close)
     await node.start()
     return node

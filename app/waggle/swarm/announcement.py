@@ -6,6 +6,7 @@ import msgspec
 
 from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import record
+from waggle.swarm.admission import CERTIFICATE_BYTES
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, verify
 from waggle.tasks.charter import PROTOCOL
 
@@ -27,6 +28,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     specialties: Annotated[int, msgspec.Meta(ge=0)]  # bitmask; msgpack ends at 64 bits
     model: Annotated[str, msgspec.Meta(max_length=record.MAX_MODEL)]
     expires: Annotated[int, msgspec.Meta(ge=0, lt=1 << 50)]  # unix milliseconds; the directory entry's own expiry
+    certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
 
     @property
     def expires_at(self) -> float:

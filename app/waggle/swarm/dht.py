@@ -24,7 +24,8 @@ from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
 from waggle.swarm.shim import load_hivemind
 
-PAYLOAD = "waggle/payload/1"  # unary handlers: 32 bytes of sha256 in, the bytes they name out (nothing: not here)
+# Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
+PAYLOAD = "waggle/payload/1"
 CHARTER = "waggle/charter/1"
 GREETING = "waggle/greeting"  # nothing in, our greeting out
 START_S = 30.0
@@ -46,9 +47,10 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Services:
-    """What this node answers: payload(who asks, sha256), charter(sha256) and greeting(), b"" where there is nothing.
+    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all; `digest` is the charter whose announcements are kept before others'.
+    `admits` says whether a peer is answered at all; `digest` is the charter whose announcements are kept before others', if
+    `member` says that their origin may make them.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
@@ -56,6 +58,7 @@ class Services:
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
     digest: bytes = b""
+    member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,9 @@ class Dht:
         found = await self._patiently(self._node.get(key, latest=True, num_workers=2), CALL_S)
         return {} if found is None else {peer_id: entry.value for peer_id, entry in found.value.items()}
 
-    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
+    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
         """The bytes a peer gives for this hash, not yet compared with it; b"" where it has none. Raises PeerAway."""
-        return await self._ask(PAYLOAD, peer_id, sha256, seconds)
+        return await self._ask(PAYLOAD, peer_id, sha256 + certificate, seconds)
 
     async def greet(self, peer_id: bytes) -> bytes:
         """A peer's greeting, not yet read. Raises PeerAway."""
@@ -176,9 +179,9 @@ class Dht:
         await asyncio.wait([self._p2p._reader_task])
         await child.stdout.read()  # to its end, or the pipe would outlive the loop
 
-    async def _ask(self, handler: str, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
+    async def _ask(self, handler: str, peer_id: bytes, request: bytes, seconds: float) -> bytes:
         peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
-        call = self._p2p.call_protobuf_handler(peer, handler, kind(value=sha256), kind)
+        call = self._p2p.call_protobuf_handler(peer, handler, kind(value=request), kind)
         return bytes((await self._patiently(call, seconds)).value)
 
     async def _patiently(self, call: Any, seconds: float) -> Any:
@@ -230,7 +233,7 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
     await p2p.add_protobuf_handler(GREETING, give_greeting, hivemind.BytesValue)
     return await hivemind.DHTNode.create(
         p2p=p2p,
-        record_validator=Guard(services.digest),
+        record_validator=Guard(services.digest, member=services.member),
         cache_locally=False,  # caches serve last round's announcements in a third of the reads
         cache_nearest=0,
         cache_on_store=False,

@@ -12,6 +12,7 @@ import msgspec
 from waggle.errors import BadRecord, VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
+from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import Connection, end
 from waggle.swarm.dht import PeerAway
@@ -40,6 +41,7 @@ class Gathering:
         self,
         options: SwarmOptions,
         charter: Charter,
+        admission: Admission,
         peer_id: bytes,
         verifier: Verifier,
         tell: Callable[[News], None],
@@ -52,6 +54,7 @@ class Gathering:
         self._options = options
         self._charter = charter
         self._digest = charter.digest
+        self._admission = admission
         self._peer_id = peer_id
         self._verifier = verifier
         self._tell = tell
@@ -129,13 +132,18 @@ class Gathering:
             said = greeting.read(blob)
             self._trust.greeted(peer_id, greeting.refusal(said, self._digest))
             if said.announced and said.charter == self._digest:
-                return announcements.read(said.announced, peer_id)
+                return self._member(announcements.read(said.announced, peer_id), peer_id)
         except PeerAway:  # the directory may know of it
             self._silent[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted and told; the others are heard
             self._silent[peer_id] = time.monotonic() + REST_S
             self._reject(peer_id, bad.title)
         return None
+
+    def _member(self, announced: Announcement, peer_id: bytes) -> Announcement:
+        if not self._admission.admits(peer_id, announced.certificate):
+            raise BadRecord("no member of this private swarm")
+        return announced
 
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
@@ -159,7 +167,7 @@ class Gathering:
 
     async def _pull(self, connection: Connection, origin: bytes, announced: Announcement) -> bytes:
         try:
-            blob = await connection.dht.pull(origin, announced.sha256, self._options.patience)
+            blob = await connection.dht.pull(origin, announced.sha256, self._options.patience, self._admission.certificate())
         except PeerAway:  # peers come and go: it is asked again later
             blob = b""
         if not blob:

@@ -42,12 +42,20 @@ class Entry(Protocol):
 class Guard:
     """Validates entries; remembers which ones it has verified. `clock` is the DHT's, real unix time.
 
+    `member` says whether a peer with this certificate may take part under `digest`.
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
     somebody's time is up. Announcements under charters other than `digest` share one small room.
     """
 
-    def __init__(self, digest: bytes = b"", clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        digest: bytes = b"",
+        clock: Callable[[], float] = time.time,
+        *,
+        member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True,
+    ) -> None:
         self._digest = digest
+        self._member = member
         self._clock = clock
         self._verified: set[bytes] = set()
         self._rooms: dict[bytes, dict[bytes, float]] = {}  # key (empty: all foreign ones) -> whose entry -> until when
@@ -61,12 +69,17 @@ class Guard:
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
             announced = _announcement(record)
-            if announced is None or not self._finds_room(record, announced):
+            if announced is None or not self._is_welcome(record, announced) or not self._finds_room(record, announced):
                 return False
             if len(self._verified) >= REMEMBERED:
                 self._verified.clear()
             self._verified.add(known)
         return True
+
+    def _is_welcome(self, record: Entry, announced: Announcement) -> bool:
+        """Whether its origin may take part in our own swarm; of others we cannot say."""
+        origin = record.subkey[len(SUBKEY_HEADER) :]
+        return announced.charter != self._digest or self._member(origin, announced.certificate)
 
     def _finds_room(self, record: Entry, announced: Announcement) -> bool:
         own = announced.charter == self._digest

@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from waggle.swarm import greeting, record, standings
+from waggle.swarm import admission, greeting, record, standings
+from waggle.swarm.admission import Admission
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, Pong, Services
 from waggle.swarm.gathering import Gathering
@@ -28,6 +29,7 @@ from waggle.tasks.charter import Charter, encode
 from waggle.tasks.group import Group, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
+DIGEST_BYTES = 32
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
 BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
@@ -45,6 +47,7 @@ class SwarmNode:
         tell: Callable[[News], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._options = options
         self._charter = charter
         self._digest = charter.digest
         self._identity = identity
@@ -56,14 +59,15 @@ class SwarmNode:
         self._lost = known is None
         self._quota = Quota(BYTES_RATE, BYTES_BURST)
         self._traffic = Traffic()
-        self._offers = Offers(identity, charter, clock, options.tempo)
+        self._admission = Admission(charter, identity.peer_id, options.key)
+        self._offers = Offers(identity, charter, self._admission, clock, options.tempo)
         self._gathering = Gathering(
-            options, charter, identity.peer_id, verifier, tell, clock,
+            options, charter, self._admission, identity.peer_id, verifier, tell, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic,
         )  # fmt: skip
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            digest=self._digest,
+            digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
         self._connection = Connection(options, identity, services, tell, met=self._meet, joined=self._offers.renew)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -72,6 +76,7 @@ class SwarmNode:
 
     async def start(self) -> None:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
+        admission.require(self._charter, self._options.key)
         await self._connection.start()
         self._loop = asyncio.get_running_loop()
         if self._lost:
@@ -140,8 +145,10 @@ class SwarmNode:
         for origin, count in Counter(judged.group.origin for judged in groups).items():
             self._trust.used(origin, count)
 
-    async def _give_payload(self, peer_id: bytes, sha256: bytes) -> bytes:
-        offer = self._offers.get(sha256)
+    async def _give_payload(self, peer_id: bytes, request: bytes) -> bytes:
+        offer = self._offers.get(request[:DIGEST_BYTES])
+        if not self._admission.admits(peer_id, request[DIGEST_BYTES:]):
+            return b""
         if offer is None or not self._quota.allows(self._payer(peer_id), len(offer.blob)):
             return b""
         self._traffic.sent(len(offer.blob))

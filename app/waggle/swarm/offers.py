@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
+from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway
@@ -34,8 +35,11 @@ class Offer:
 class Offers:
     """The last few payloads by sha256. Belongs to the loop's thread."""
 
-    def __init__(self, identity: Identity, charter: Charter, clock: Callable[[], float], tempo: float) -> None:
+    def __init__(
+        self, identity: Identity, charter: Charter, admission: Admission, clock: Callable[[], float], tempo: float
+    ) -> None:
         self._identity = identity
+        self._admission = admission
         self._charter = charter
         self._digest = charter.digest
         self._clock = clock
@@ -105,5 +109,6 @@ class Offers:
             specialties=specialties_of(offer.record.groups, self._charter),
             model=offer.record.model,
             expires=self._expires,
+            certificate=self._admission.certificate(),
         )
         return announcements.signed(announced, self._identity), announced

@@ -1,6 +1,6 @@
 """What a person or a test may choose about the network part of a node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -12,6 +12,7 @@ class SwarmOptions:
     port: int = 0  # 0: any free one
     announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
+    key: bytes = field(default=b"", repr=False)  # of a private swarm
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
     standings: Path | None = None  # where what was learned about peers is kept
     peers_per_pull: int = 8  # K

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from waggle.errors import CharterError, SwarmError
 from waggle.swarm import greeting
 from waggle.swarm.address import peer_of
+from waggle.swarm.admission import Admission
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway, Services, open_dht
 from waggle.swarm.identity import Identity, name_of
@@ -19,7 +20,9 @@ async def run(
     options: SwarmOptions, identity: Identity, charter: Charter, say: Callable[[str], None], stop: asyncio.Event
 ) -> None:
     """Serve until `stop` is set, saying the addresses and who is there, a line each. Raises SwarmError."""
-    connection = Connection(options, identity, _services(charter), lambda news: _say(news, say))
+    connection = Connection(
+        options, identity, _services(charter, Admission(charter, identity.peer_id)), lambda news: _say(news, say)
+    )
     await connection.start()
     try:
         say(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
@@ -61,12 +64,13 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
 
 
-def _services(charter: Charter) -> Services:
+def _services(charter: Charter, admission: Admission) -> Services:
     document, digest = charters.encode(charter), charter.digest
     return Services(
         charter=lambda sha256: document if sha256 == digest else b"",
         greeting=lambda: greeting.write(digest, b""),
         digest=digest,
+        member=admission.admits,
     )
 
 

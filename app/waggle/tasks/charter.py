@@ -43,6 +43,18 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
     index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
     questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+    # Of a private swarm; left out by public ones, whose hash thereby stays what it was before there was this field.
+    admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only holders of a key may take part."""
+        return self.admission is not msgspec.UNSET
+
+    @property
+    def admission_key(self) -> str:
+        """The public half of that key in hex; empty in a public swarm."""
+        return "" if self.admission is msgspec.UNSET else self.admission
 
     def prompt_for(self, question: str) -> str:
         """The text a policy continues. The template is filled by replacement, never by formatting."""
