@@ -6,7 +6,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import ModelError, Stopped
-from waggle.policy import torch_decoding, torch_policy
+from waggle.policy import decoding, torch_policy
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
@@ -65,7 +65,7 @@ def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(policy, monke
     ends: set[int] = set()
     found = []
     for below in (0.0, 1.0):  # never, and in every column
-        monkeypatch.setattr(torch_decoding, "DROP_BELOW", below)
+        monkeypatch.setattr(decoding, "DROP_BELOW", below)
         found.append([one for row in policy.sample(some, noise, SampleParams(max_new=12, stop=STOP)) for one in row])
     for kept, dropped in zip(*found, strict=True):
         np.testing.assert_array_equal(kept.tokens, dropped.tokens)

@@ -1,17 +1,20 @@
-"""Packing: where each token of a batch stands. Products see the real tokens in a line, attention padded rows of like length."""
+"""Packing: where each token of a batch stands. Products see the real tokens in a line, attention padded rows of like length.
 
-from collections.abc import Sequence
+Numpy alone: torch_packing.py and mlx_packing.py put it onto a device.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats, Ids, Written
 
 PROMPT, PADDING = -1, -2  # owners of tokens that belong to no completion
 BUCKETS = 3  # of rows of like length: little padding in attention, few calls
+Text = TypeVar("Text", bound=Written)
 
 
 @dataclass(frozen=True)
@@ -48,62 +51,78 @@ def group_row(text: Written) -> Row:
 
 
 @dataclass(frozen=True)
-class _Bucket:
-    cells: torch.Tensor  # (B * L,) which packed token stands where; padding points at token 0
-    mask: torch.Tensor  # (B, 1, L, L) added to the scores
+class Bucket:
+    """Rows of like length, padded: attention's (B, L)."""
+
+    cells: NDArray[np.int64]  # (B * L,) which packed token stands where; padding points at token 0
+    sees: NDArray[np.bool_]  # (B, L, L)
     rows: int
     longest: int
 
 
-class Packing:
-    """Rows in a line: `tokens` and `positions` (T,); `sources` (N,) predict what follows, `targets` (N,) completion tokens."""
+@dataclass(frozen=True)
+class Layout:
+    """Rows in a line: `tokens` and `positions` (T,); `sources` (N,) predict what follows, `targets` (N,) completion tokens.
 
-    def __init__(self, rows: Sequence[Row], device: torch.device, *, buckets: int = BUCKETS) -> None:
-        starts = np.cumsum([0, *[len(row.tokens) for row in rows]])[:-1]
+    `back` (T,) says where in the outputs of the buckets, one after another, each packed token stands.
+    """
 
-        def place(values: NDArray[np.int64]) -> torch.Tensor:
-            return torch.from_numpy(values).to(device)
+    tokens: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    lengths: tuple[int, ...]  # how many of the N belong to each row
+    buckets: tuple[Bucket, ...]
+    back: NDArray[np.int64]
 
-        self.tokens = place(np.concatenate([row.tokens for row in rows]))
-        self.positions = place(np.concatenate([row.positions for row in rows]))
-        self.sources = place(np.concatenate([row.sources + at for row, at in zip(rows, starts, strict=True)]))
-        self.targets = place(np.concatenate([row.tokens[row.owner != PROMPT] for row in rows]))
-        self._lengths = [len(row.sources) for row in rows]
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i].tokens))
-        size = -(-len(rows) // buckets)
-        parts = [order[first : first + size] for first in range(0, len(rows), size)]
-        self._buckets = [_bucket([rows[i] for i in part], [int(starts[i]) for i in part], device) for part in parts]
-        self._back = place(_way_back(rows, starts, parts))
-
-    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """Attention within each row: (T, heads, width) -> (T, heads * width)."""
-        outputs = []
-        for bucket in self._buckets:
-            queries, keys, values = (self._grid(part, bucket) for part in (q, k, v))
-            found = attention(queries, keys, values, bucket.mask)
-            outputs.append(found.transpose(1, 2).flatten(0, 1).flatten(1))
-        return torch.cat(outputs).index_select(0, self._back)
-
-    def split(self, found: torch.Tensor) -> list[Floats]:
+    def split(self, found: Floats) -> list[Floats]:
         """(N,) as an array for each row."""
-        return list(np.split(found.cpu().numpy().copy(), np.cumsum(self._lengths)[:-1]))
-
-    @staticmethod
-    def _grid(part: torch.Tensor, bucket: _Bucket) -> torch.Tensor:
-        """(T, heads, width) -> (B, heads, L, width)."""
-        return part.index_select(0, bucket.cells).view(bucket.rows, bucket.longest, *part.shape[1:]).transpose(1, 2)
+        return list(np.split(found, np.cumsum(self.lengths)[:-1]))
 
 
-def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scaled dot products over (B, heads, L, width), where several query heads may share the keys and values of one."""
-    if queries.is_cuda:  # with a mask and shared heads CUDA would write out all scores
-        times = queries.shape[1] // keys.shape[1]
-        keys, values = keys.repeat_interleave(times, 1), values.repeat_interleave(times, 1)
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
+def lay_out(rows: Sequence[Row], buckets: int = BUCKETS) -> Layout:
+    """Put rows in a line, and sort them into buckets."""
+    starts = np.cumsum([0, *[len(row.tokens) for row in rows]])[:-1]
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i].tokens))
+    size = -(-len(rows) // buckets)
+    parts = [order[first : first + size] for first in range(0, len(rows), size)]
+    return Layout(
+        tokens=np.concatenate([row.tokens for row in rows]),
+        positions=np.concatenate([row.positions for row in rows]),
+        sources=np.concatenate([row.sources + at for row, at in zip(rows, starts, strict=True)]),
+        targets=np.concatenate([row.tokens[row.owner != PROMPT] for row in rows]),
+        lengths=tuple(len(row.sources) for row in rows),
+        buckets=tuple(_bucket([rows[i] for i in part], [int(starts[i]) for i in part]) for part in parts),
+        back=_way_back(rows, starts, parts),
+    )
 
 
-def _bucket(rows: Sequence[Row], starts: Sequence[int], device: torch.device) -> _Bucket:
+def parts(texts: Sequence[Text], room: int) -> Iterator[list[Text]]:
+    """Groups that are run together: as many as have `room` tokens, at least one."""
+    part: list[Text] = []
+    used = 0
+    for text in texts:
+        size = len(text.prompt) + sum(map(len, text.completions))
+        if part and used + size > room:
+            yield part
+            part, used = [], 0
+        part.append(text)
+        used += size
+    if part:
+        yield part
+
+
+def prompt_cells(prompts: Sequence[Ids]) -> NDArray[np.int64]:
+    """(P, L): where in the line each place of the padded prompts stands; padding points at token 0."""
+    cells = np.zeros((len(prompts), max(map(len, prompts))), np.int64)
+    start = 0
+    for i, prompt in enumerate(prompts):
+        cells[i, : len(prompt)] = np.arange(start, start + len(prompt))
+        start += len(prompt)
+    return cells
+
+
+def _bucket(rows: Sequence[Row], starts: Sequence[int]) -> Bucket:
     longest = max(len(row.tokens) for row in rows)
     cells = np.zeros((len(rows), longest), np.int64)
     owner = np.full((len(rows), longest), PADDING)
@@ -112,8 +131,7 @@ def _bucket(rows: Sequence[Row], starts: Sequence[int], device: torch.device) ->
         owner[i, : len(row.tokens)] = row.owner
     sees = (owner[:, None, :] == PROMPT) | (owner[:, None, :] == owner[:, :, None])
     sees &= np.tri(longest, dtype=np.bool_)
-    mask = torch.zeros(sees.shape, device=device).masked_fill_(torch.from_numpy(~sees).to(device), -torch.inf)
-    return _Bucket(torch.from_numpy(cells.ravel()).to(device), mask[:, None], len(rows), longest)
+    return Bucket(cells.ravel(), sees, len(rows), longest)
 
 
 def _way_back(rows: Sequence[Row], starts: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:

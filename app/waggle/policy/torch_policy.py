@@ -6,7 +6,7 @@ The head runs on completion positions only. Left out: reduced precision, LoRA.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,15 +16,16 @@ from torch.utils.checkpoint import checkpoint
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
-from waggle.policy.packing import Packing, group_row
-from waggle.policy.torch_decoding import Decoding
+from waggle.policy.decoding import decode
+from waggle.policy.packing import Text, group_row, parts
+from waggle.policy.torch_decoding import TorchRows
+from waggle.policy.torch_packing import Packing
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
 PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 HEAD_ELEMENTS = 1 << 24  # logits held at once: 64 MiB in fp32
 BETAS = (0.9, 0.95)
-Text = TypeVar("Text", bound=Written)
 
 
 class TorchPolicy:
@@ -54,9 +55,8 @@ class TorchPolicy:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
         group_size = len(uniforms) // len(prompts)
         with _memory_errors():
-            run = Decoding(self._model, self._device, prompts, group_size, params)
-            rows = run.finish(torch.as_tensor(uniforms, device=self._device))
-        return [rows[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+            made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
+        return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
@@ -190,18 +190,7 @@ class TorchPolicy:
 
     def _parts(self, texts: Sequence[Text]) -> Iterator[list[Text]]:
         """Groups that are run together: as many as fit into one pass, at least one."""
-        room = PASS_BYTES // self._model.bytes_per_token
-        part: list[Text] = []
-        used = 0
-        for text in texts:
-            size = len(text.prompt) + sum(map(len, text.completions))
-            if part and used + size > room:
-                yield part
-                part, used = [], 0
-            part.append(text)
-            used += size
-        if part:
-            yield part
+        return parts(texts, PASS_BYTES // self._model.bytes_per_token)
 
     def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
         """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""

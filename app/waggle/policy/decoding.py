@@ -1,0 +1,55 @@
+"""Decoding: the sampling loop of every backend, with noise from outside; finished rows are dropped."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.rl.batch import Floats, Sampled, SampleParams
+
+DROP_BELOW = 0.7  # rows are packed anew when so small a share of them is still at work
+
+
+class Rows(Protocol):
+    """Completions at work in a backend: their caches, and the logits that predict the next token of each row."""
+
+    def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
+        """Pick a token for every row by the inverse of its distribution: (rows,) tokens and their log-probs."""
+        ...
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Leave all other rows out."""
+        ...
+
+    def advance(self, column: int) -> None:
+        """Feed every row the token picked for it, its `column`-th new one."""
+        ...
+
+
+def decode(rows: Rows, uniforms: Floats, params: SampleParams) -> list[Sampled]:
+    """Decode until every row ended or reached the limit; `uniforms` is (N, max_new)."""
+    count = len(uniforms)
+    tokens, logp = np.zeros((count, params.max_new), np.int32), np.zeros((count, params.max_new), np.float32)
+    lengths, ended = np.zeros(count, np.int32), np.zeros(count, np.bool_)
+    here = np.arange(count)  # which completion each row belongs to
+    live = np.ones(count, np.bool_)  # of those rows
+    for column in range(params.max_new):
+        params.pause_point()
+        picked, scores = rows.pick(uniforms[here, column])
+        tokens[here[live], column] = picked[live]
+        logp[here[live], column] = scores[live]
+        lengths[here[live]] = column + 1
+        stops = live & (picked == params.stop)
+        ended[here[stops]] = True
+        live &= ~stops
+        params.watch(tokens, lengths, ended)
+        if not live.any() or column + 1 == params.max_new:
+            break
+        if live.mean() <= DROP_BELOW:
+            rows.keep(np.flatnonzero(live))
+            here, live = here[live], live[live]
+        rows.advance(column)
+    return [
+        Sampled(tokens=tokens[i, :length].copy(), logp=logp[i, :length].copy(), ended=bool(ended[i]))
+        for i, length in enumerate(lengths)
+    ]
