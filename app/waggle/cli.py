@@ -10,15 +10,16 @@ import sys
 from pathlib import Path
 
 from waggle import __version__
-from waggle.errors import SettingsError, WaggleError
+from waggle.errors import WaggleError
 
 LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse, then open one door; the exit code."""
-    arguments = parser().parse_args(argv)
+    """Parse, then open one door; the exit code. A link that a browser hands over comes as the only argument."""
+    given = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(["--invite", *given] if given and given[0].startswith("waggle:") else given)
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"waggle {__version__}")
     _shared(made)
     made.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run instead of an engine")
+    made.add_argument("--invite", default="", metavar="LINK", help="show where a link of waggle://join would lead")
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
     made.add_argument("--page", choices=("home", "live", "progress", "peers"))
@@ -100,29 +102,18 @@ def _window(arguments: argparse.Namespace) -> int:
         )
     from waggle.gui import app
 
-    to_engine = [part for value in arguments.set for part in ("--set", value)]
-    if arguments.home:
-        to_engine += ["--home", str(arguments.home)]
     return app.run(
         app.Arguments(
+            home=arguments.home,
+            overrides=tuple(arguments.set),
+            invite=arguments.invite,
             replay=arguments.replay,
             speed=arguments.speed,
-            theme=arguments.theme or _chosen_theme(arguments),
+            theme=arguments.theme,
             page=arguments.page,
             screenshot=arguments.screenshot,
-            engine_arguments=to_engine,
         )
     )
-
-
-def _chosen_theme(arguments: argparse.Namespace) -> str:
-    from waggle import paths, settings
-
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
-    try:
-        return settings.read(home.settings, tuple(arguments.set)).window.theme
-    except SettingsError:  # the engine reads the same file and says in the window what is wrong with it
-        return "system"
 
 
 def _has_screen() -> bool:

@@ -50,6 +50,11 @@ class Home:
         return self.charters / f"{charter}.key"
 
     @property
+    def window(self) -> Path:
+        """What the window remembers of itself."""
+        return self.root / "window.json"
+
+    @property
     def control(self) -> Path:
         """The folder (0700) of the control socket."""
         return self.root / "control"

@@ -61,7 +61,14 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the window looks and what it does by itself. A closed window goes to the tray, where there is one."""
+
     theme: Literal["system", "light", "dark", "high_contrast"] = "system"
+    language: Literal["system", "en", "de"] = "system"
+    text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
+    close_to_tray: bool = True
+    notify_problems: bool = True
+    notify_discoveries: bool = True
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

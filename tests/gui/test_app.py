@@ -1,8 +1,9 @@
-"""The door: from a cold start to a shown window, and out again when the engine has left."""
+"""The door: from a cold start to a shown window, and out again when the engine has left; a second start raises the first."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,29 +13,58 @@ import waggle
 FAKE = Path(__file__).with_name("fake_engine.py")
 PROGRAM = """
 import sys
+from pathlib import Path
 from PySide6.QtCore import QTimer
-from waggle.gui import app, window
+from waggle.gui import app, shell, window
 
-shown = []
 def close():
     made = [top for top in app.QApplication.topLevelWidgets() if isinstance(top, window.Window)][0]
-    shown.append((made.isVisible(), made._current.state.phase))
+    print(made.isVisible(), made._current.state.phase, flush=True)
     made.close()
 
 app.command_line = lambda arguments: [sys.executable, sys.argv[1], sys.argv[2]]
 app.application()
-QTimer.singleShot(2500, close)
-code = app.run(app.Arguments(theme="light"))
-print(code, *shown[0])
+shell.Shell.called = lambda self, invite: (print("called with", invite, flush=True), close())
+QTimer.singleShot(0, lambda: print("open", flush=True))
+if sys.argv[4] == "closes":
+    QTimer.singleShot(2500, close)
+print(app.run(app.Arguments(home=Path(sys.argv[3]), theme="light", invite="".join(sys.argv[5:]))), flush=True)
 """
+ENVIRONMENT = {
+    **os.environ, "PYTHONPATH": f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}", "QT_QPA_PLATFORM": "offscreen",
+}  # fmt: skip
+
+
+def command(kind: str, home: Path, *more: str) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, str(FAKE), kind, str(home), *more]
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A window that stays until it is called."""
+    made = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    yield made
+    made.kill()
+    made.wait()
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("well", "contributing"), ("fails", "problem")])
-def test_the_window_leaves_after_its_engine(kind: str, phase: str) -> None:
-    path = f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}"
-    environment = {**os.environ, "PYTHONPATH": path, "QT_QPA_PLATFORM": "offscreen"}
+def test_the_window_leaves_after_its_engine(kind: str, phase: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(FAKE), kind], capture_output=True, text=True, timeout=60, env=environment, check=False
+        command(kind, tmp_path, "closes"), capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False
     )
-    assert done.stdout.split() == ["0", "True", phase], done.stderr
+    assert done.stdout.split() == ["open", "True", phase, "0"], done.stderr
     assert "Traceback" not in done.stderr
+    assert (tmp_path / "window.json").exists(), "where it stood is kept"
+
+
+def test_a_second_start_raises_the_first_and_forwards_its_invite(first: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert first.stdout is not None
+    assert first.stdout.readline() == "open\n"
+    link = "waggle://join?charter=ab"
+    second = subprocess.run(
+        command("well", tmp_path, "stays", link), capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False
+    )
+    assert second.stdout.split() == ["0"], second.stderr
+    assert first.stdout.readline() == f"called with {link}\n"
+    assert first.wait(timeout=60) == 0

@@ -9,10 +9,10 @@ from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from gui.recorded import PEERS, ready
-from waggle.gui.hero import tomorrow_morning
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
 from waggle.gui.look import Look
+from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import Progress, verdict

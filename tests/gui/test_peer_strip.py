@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
-from waggle.gui.app import CommandSender
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.look import Look
 from waggle.gui.peer_strip import HINT
@@ -158,7 +157,7 @@ def test_a_replay_cannot_be_changed_and_says_so(window_told: Told, recording: Pa
     window = window_told(met(OTTER))
     window.show_replay()
     page, _ = page_of(window, OTTER.id)
-    window.commanded.connect(CommandSender(Replay(recording), window))
+    window.commanded.connect(Replay(recording).send)
     assert offered(page) == {"Mute": False, "Block": False}
     assert page._strip._hindrance.words() == "A recorded run cannot be changed."
     assert page._strip._buttons["muted"].toolTip() == page._strip._buttons["muted"].accessibleDescription()
@@ -240,7 +239,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
     engine = EngineProcess([sys.executable, str(FAKE), "met"], farewell=1.0)
     engine.told.connect(window._current.take)
     engine.refused.connect(window.refused)
-    window.commanded.connect(CommandSender(engine, window))
+    window.commanded.connect(engine.send)
     engine.start()
     qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=10_000)
     page, _ = page_of(window, "12D3KooWKnown")

@@ -1,52 +1,58 @@
 """The window's door: shows the window first, then starts the engine or a replay, and leaves when the engine has left."""
 
-import argparse
 import asyncio
+import contextlib
 import logging
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
+from waggle import paths, settings
+from waggle.errors import EngineError, SettingsError
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line
 from waggle.gui.look import Look, Theme
-from waggle.gui.paint import Mark
+from waggle.gui.only_one import OnlyOne
 from waggle.gui.replay import Replay
+from waggle.gui.shell import Shell
+from waggle.gui.tray import mark_icon
 from waggle.gui.window import Window
 from waggle.gui.words import tr
-from waggle.protocol.commands import AnyCommand
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What the command line may say about the window; argparse makes the same names."""
+    """What the command line may say about the window."""
 
+    home: Path | None = None
+    overrides: tuple[str, ...] = ()
+    invite: str = ""
     replay: Path | None = None
     speed: float = 1.0
     theme: str | None = None
     page: str | None = None
     screenshot: Path | None = None
-    engine_arguments: list[str] = field(default_factory=list)
 
 
-def run(arguments: Arguments | argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
-    theme = arguments.theme if arguments.theme in get_args(Theme) else "system"
-    look = Look(cast(Theme, theme))
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    look = Look(_theme(arguments.theme or _chosen(home, arguments.overrides).window.theme))
     look.dress()
-    app.setWindowIcon(_mark_icon(look))
+    app.setWindowIcon(mark_icon(look))
     if arguments.screenshot is not None and arguments.replay is not None:
         return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
-    return _live(app, look, arguments)
+    if arguments.replay is not None:
+        return _shown(app, Shell(look, Current(), Replay(arguments.replay, arguments.speed), None, settings.Settings), arguments)
+    return _first(app, look, home, arguments)
 
 
 def application() -> QApplication:
@@ -54,6 +60,7 @@ def application() -> QApplication:
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
     app.setApplicationName("Waggle")
+    app.setDesktopFileName("waggle")
     app.setStyle("Fusion")
     app.setQuitOnLastWindowClosed(False)
     return app
@@ -75,89 +82,62 @@ def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     return 0 if window.grab().save(str(picture)) else 1
 
 
-def _live(app: QApplication, look: Look, arguments: Arguments | argparse.Namespace) -> int:
+def _first(app: QApplication, look: Look, home: paths.Home, arguments: Arguments) -> int:
+    """The window of a home, or the one that is open already."""
+    with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
+        home.prepare()
+    one = OnlyOne(home.root)
+    if not one.claim():
+        if one.call(arguments.invite):
+            return 0
+        raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
+    to_engine = ["--home", str(home.root), *(part for value in arguments.overrides for part in ("--set", value))]
+    engine = EngineProcess(command_line(to_engine))
+    shell = Shell(look, Current(), engine, home.window, lambda: _chosen(home, arguments.overrides))
+    one.called.connect(shell.called)
+    code = _shown(app, shell, arguments)
+    one.release()
+    return code
+
+
+def _shown(app: QApplication, shell: Shell, arguments: Arguments) -> int:
     import qasync
 
-    current = Current()
-    source: EngineProcess | Replay
-    if arguments.replay is not None:
-        source = Replay(arguments.replay, arguments.speed)
-        window = Window(look, current)
-        _join_replay(source, current, window)
-    else:
-        source = engine = EngineProcess(command_line(arguments.engine_arguments))
-        window = Window(look, current, can_start=lambda: not engine.running)
-        engine.refused.connect(window.refused)
-        engine.ended.connect(leave)
-        window.start_wanted.connect(engine.start)
-        window.closing.connect(engine.stop)
-    source.told.connect(current.take)
-    window.commanded.connect(_sender(source, window))
-    sys.excepthook = _reporter(window)
+    sys.excepthook = _Reporter(shell)
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
-    window.show_page(arguments.page or "home")
-    window.show()
-
-    def begin() -> None:
-        source.start()
-        current.flush()  # the first drawing came before there was an engine, and offered to start one
-
-    QTimer.singleShot(0, begin)
+    shell.left.connect(end)
+    shell.begin(arguments.page)
+    QTimer.singleShot(0, shell.start)
+    if arguments.invite:
+        QTimer.singleShot(0, lambda: shell.called(arguments.invite))
     with loop:
         loop.run_forever()
     return 0
 
 
-def leave() -> None:
+def end() -> None:
     """End the event loop. Not `quit`: that asks the windows first, and ours says no until the engine has left."""
     QApplication.exit(0)
 
 
-def _join_replay(replay: Replay, current: Current, window: Window) -> None:
-    current.tell_time_by_events()
-    window.show_replay()
-    replay.ended.connect(window.show_replay)
-    window.closing.connect(replay.stop)
-    window.closing.connect(leave)
+def _chosen(home: paths.Home, overrides: tuple[str, ...]) -> settings.Settings:
+    try:
+        return settings.read(home.settings, overrides)
+    except SettingsError:  # the engine reads the same file and says in the window what is wrong with it
+        return settings.Settings()
 
 
-def _sender(source: EngineProcess | Replay, window: Window) -> "CommandSender":
-    return CommandSender(source, window)
-
-
-class CommandSender:
-    """Takes a page's command to whoever plays the engine, and says so when nobody does."""
-
-    def __init__(self, source: EngineProcess | Replay, window: Window) -> None:
-        self._source, self._window = source, window
-
-    def __call__(self, command: AnyCommand) -> None:
-        if not self._source.send(command):
-            self._window.release()
+def _theme(name: str) -> Theme:
+    return cast(Theme, name if name in get_args(Theme) else "system")
 
 
 class _Reporter:
     """The window's exception hook: a fault in the window never ends the engine."""
 
-    def __init__(self, window: Window) -> None:
-        self._window = window
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("fault in the window", exc_info=(kind, error, trace))
-        self._window.notice(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))
-
-
-def _reporter(window: Window) -> _Reporter:
-    return _Reporter(window)
-
-
-def _mark_icon(look: Look) -> QIcon:
-    mark = Mark(look, 256)
-    pixmap = QPixmap(256, 256)
-    pixmap.fill("transparent")
-    painter = QPainter(pixmap)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    mark.draw(painter, pixmap.rect().toRectF())
-    painter.end()
-    return QIcon(pixmap)
+        self._shell.window.notice(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))

@@ -1,13 +1,12 @@
 """Home's first card: the one sentence, its one action, and where the round stands."""
 
-import secrets
-import time
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
 
+from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign, Stages
 from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, text
@@ -16,21 +15,9 @@ from waggle.protocol.commands import Pause, Resume
 from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
 
-MORNING = 8  # o'clock
 RECENT = 900.0  # seconds for which a warning stays on Home
 STAGE_WORDS = {"draw": "Drawing", "answer": "Answering", "judge": "Judging", "share": "Sharing", "gather": "Gathering",
                "learn": "Learning"}  # fmt: skip
-
-
-def command_id() -> str:
-    return secrets.token_hex(6)
-
-
-def tomorrow_morning(now: float) -> float:
-    """Eight o'clock after the next midnight; before five in the morning it is still the same night."""
-    then = time.localtime(now)
-    days = 0 if then.tm_hour < 5 else 1
-    return time.mktime((then.tm_year, then.tm_mon, then.tm_mday + days, MORNING, 0, 0, 0, 0, -1))
 
 
 def report(state: State) -> str:
@@ -99,13 +86,8 @@ class Hero(QFrame):
 
     def _pause_menu(self) -> QMenu:
         menu = QMenu(self)
-        menu.addAction(tr("For 1 hour"), lambda: self._pause(until=self._now() + 3600))
-        menu.addAction(tr("Until tomorrow morning"), lambda: self._pause(until=tomorrow_morning(self._now())))
-        menu.addAction(tr("After this round"), lambda: self._pause(after_round=True))
+        pausing.fill(menu, self._ask)
         return menu
-
-    def _now(self) -> float:
-        return time.time()
 
     def set_compact(self, compact: bool) -> None:
         pad = 20 if compact else 24
@@ -163,17 +145,14 @@ class Hero(QFrame):
     def _act(self) -> None:
         match sentence(self._state).action:
             case "pause" | "pause_now":
-                self._pause()
+                self._ask(pausing.at_once())
             case "resume":
-                self._ask(Resume(id=command_id()))
+                self._ask(Resume(id=pausing.command_id()))
             case "copy_report":
                 QGuiApplication.clipboard().setText(report(self._state))
                 self._main.say(tr("Copied"), "check")
             case "none":
                 self.start_wanted.emit()
-
-    def _pause(self, *, until: float | None = None, after_round: bool = False) -> None:
-        self._ask(Pause(id=command_id(), until=until, after_round=after_round))
 
     def _ask(self, command: Pause | Resume) -> None:
         """The button rests until the phase changes, so that one press is one command."""

@@ -6,10 +6,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.hero import command_id
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP, Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
+from waggle.gui.pausing import command_id
 from waggle.gui.peer_table import SIGNS, name_of
 from waggle.gui.words import tr, visible
 from waggle.protocol.about_peer import about, standing

@@ -8,9 +8,9 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
-from waggle.gui.hero import command_id
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, page_head, row, text
+from waggle.gui.pausing import command_id
 from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
 from waggle.gui.words import figure, plural, tr
 from waggle.protocol.commands import QueryHistory

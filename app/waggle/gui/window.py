@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.gui.current import Current
@@ -14,18 +14,22 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Page, column, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
-from waggle.gui.words import tr
+from waggle.gui.words import one_line, tr
 
 NOTICE_MS = 8000
 SMALLEST = (900, 600)
 
 
 class Window(QWidget):
-    """`commanded` carries commands for the engine, `start_wanted` asks for one, `closing` says that the person wants to leave."""
+    """`commanded` carries commands for the engine, and `start_wanted` asks for one.
+
+    `closing` says that the person closed the window, `leave_wanted` that everything should end.
+    """
 
     commanded = Signal(object)
     start_wanted = Signal()
     closing = Signal()
+    leave_wanted = Signal()
 
     def __init__(self, look: Look, current: Current, *, can_start: Callable[[], bool] = lambda: False) -> None:
         super().__init__()
@@ -34,7 +38,8 @@ class Window(QWidget):
         self.setMinimumSize(*SMALLEST)
         self._look, self._current = look, current
         self._compact: bool | None = None
-        self._leaving = False
+        self.leaving = False
+        self.page = "home"
         self.home, self.peers = Home(look, can_start), Peers(look)
         self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers}
         self.rail, self.status = Rail(look), Status(look)
@@ -51,13 +56,14 @@ class Window(QWidget):
         self.home.page_wanted.connect(self.show_page)
         self.home.start_wanted.connect(self.start_wanted)
         current.changed.connect(self.redraw)
+        QShortcut(QKeySequence.StandardKey.Quit, self, self.leave_wanted.emit)
         self.show_page("home")
         self.resize(1280, 800)
         self.setFocus()  # nothing is chosen until the person chooses
 
     def show_page(self, name: str) -> None:
         """Only the page that is seen is drawn, so it catches up now."""
-        name = name if name in PAGES else "home"
+        self.page = name = name if name in PAGES else "home"
         self.rail.show_chosen(name)
         self._stack.setCurrentWidget(self.pages[name])
         self.redraw()
@@ -104,10 +110,19 @@ class Window(QWidget):
                 page.set_compact(compact)
             self.redraw()
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """The window waits for the engine; closing it a second time does not."""
-        event.ignore()
+    def show_leaving(self) -> None:
+        """The engine is asked to leave: say so until it has."""
+        self.leaving = True
         self.setWindowTitle(tr("Waggle: closing"))
         self.notice(tr("Finishing this step, then closing."))
         self._notice_end.stop()
+
+    def show_invite(self, link: str) -> None:
+        """A link came from outside: it is shown, never joined by itself."""
+        self.show_page("home")
+        self.notice(tr("An invite arrived: %1").replace("%1", one_line(link)))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """What closing means is the shell's to say: to the tray, or to the end, which waits for the engine."""
+        event.ignore()
         self.closing.emit()

@@ -1,0 +1,39 @@
+"""What is worth a notification while the window is closed: few things, each of which can be switched off. Pure."""
+
+from typing import Literal
+
+import msgspec
+
+from waggle.gui.words import one_line, tr
+from waggle.protocol.sentence import sentence
+from waggle.protocol.state import State
+
+Kind = Literal["problems", "discoveries"]
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    kind: Kind
+    title: str
+    words: str
+
+
+def notices(before: State, after: State) -> list[Notice]:
+    """What a person should hear of that happened between two States."""
+    made = []
+    if after.problem is not None and after.problem != before.problem:
+        said = sentence(after)
+        made.append(Notice(kind="problems", title=said.says, words=said.detail))
+    began = after.ready.at if after.ready is not None else float("inf")
+    known = {aha.specialty for aha in before.ahas}
+    for aha in after.ahas:
+        if aha.specialty not in known and aha.at > began:  # history, told later, is no news
+            made.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
+    return made
+
+
+def _solved(specialty: str) -> str:
+    return tr("Your model solved its first question: %1").replace("%1", tr(one_line(specialty)))
+
+
+def _from(name: str) -> str:
+    return tr("It had learned there from %1.").replace("%1", one_line(name)) if name else tr("It found the way alone.")

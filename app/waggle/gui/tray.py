@@ -1,0 +1,112 @@
+"""The tray: the one sentence where the window is closed, with a menu to pause, resume, open and leave."""
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from waggle.gui import pausing
+from waggle.gui.look import Look
+from waggle.gui.paint import Mark
+from waggle.gui.words import clock, tr
+from waggle.protocol.commands import Resume
+from waggle.protocol.sentence import sentence
+from waggle.protocol.state import State
+
+LONGEST_TIP = 120  # characters: Windows cuts at 127
+Trigger = QSystemTrayIcon.ActivationReason
+
+
+def available() -> bool:
+    """Asked at the moment of closing: a tray can come and go."""
+    return QSystemTrayIcon.isSystemTrayAvailable()
+
+
+def mark_icon(look: Look, *, awake: bool = True) -> QIcon:
+    """Waggle's sign; half of its colour while nothing is contributed."""
+    icon = QIcon()
+    for side in (22, 32, 64, 256):
+        mark, pixmap = Mark(look, side), QPixmap(side, side)
+        pixmap.fill("transparent")
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setOpacity(1.0 if awake else 0.45)
+        mark.draw(painter, pixmap.rect().toRectF())
+        painter.end()
+        icon.addPixmap(pixmap)
+    return icon
+
+
+class Tray(QObject):
+    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: end everything."""
+
+    raised = Signal()
+    commanded = Signal(object)
+    leave_wanted = Signal()
+
+    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._icons = {awake: mark_icon(look, awake=awake) for awake in (True, False)}
+        self.icon = QSystemTrayIcon(self._icons[False], self)
+        self.menu = QMenu()
+        self._says = QAction(self.menu)
+        self._says.setEnabled(False)
+        self._open = QAction(tr("Open Waggle"), self.menu)
+        self._pause = QAction(tr("Pause"), self.menu)
+        self._resume = QAction(tr("Resume"), self.menu)
+        self._for = QMenu(tr("Pause for a while"), self.menu)
+        self._leave = QAction(tr("Quit"), self.menu)
+        self._fill()
+        self._awake: bool | None = None
+        self.icon.setContextMenu(self.menu)
+        self.icon.activated.connect(self._activated)
+        self.icon.messageClicked.connect(self.raised)
+        self._open.triggered.connect(self.raised)
+        self._pause.triggered.connect(lambda: self.commanded.emit(pausing.at_once()))
+        self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=pausing.command_id())))
+        self._leave.triggered.connect(self.leave_wanted)
+
+    def _fill(self) -> None:
+        self.menu.addAction(self._says)
+        self.menu.addSeparator()
+        self.menu.addAction(self._open)
+        self.menu.addAction(self._resume)
+        self.menu.addAction(self._pause)
+        self.menu.addMenu(self._for)
+        self.menu.addSeparator()
+        self.menu.addAction(self._leave)
+        pausing.fill(self._for, self.commanded.emit)
+
+    def show(self) -> None:
+        self.icon.show()
+
+    def hide(self) -> None:
+        self.icon.hide()
+
+    def show_state(self, state: State) -> None:
+        said = sentence(state, clock)
+        self._says.setText(f"{said.word}: {said.says}".replace("&", "&&"))
+        self.icon.setToolTip(tooltip(state))
+        self._resume.setVisible(said.action == "resume")
+        pausable = said.action in ("pause", "pause_now")
+        self._pause.setVisible(pausable)
+        self._for.menuAction().setVisible(said.action == "pause")
+        awake = state.phase in ("contributing", "finishing")
+        if awake != self._awake:
+            self._awake = awake
+            self.icon.setIcon(self._icons[awake])
+
+    def say(self, title: str, words: str) -> None:
+        """A notification, where the system shows such things."""
+        if self.icon.isVisible():
+            self.icon.showMessage(title, words, self._icons[True])
+
+    def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        if reason in (Trigger.Trigger, Trigger.DoubleClick):
+            self.raised.emit()
+
+
+def tooltip(state: State) -> str:
+    """The sentence, and what ends it, as far as a tooltip has room."""
+    said = sentence(state, clock)
+    words = f"Waggle: {said.says} {said.detail}"
+    return words if len(words) <= LONGEST_TIP else f"Waggle: {said.says}"[:LONGEST_TIP]

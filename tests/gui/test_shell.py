@@ -1,0 +1,118 @@
+"""What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui import kept, pausing, tray
+from waggle.gui.current import Current
+from waggle.gui.look import Look
+from waggle.gui.notices import notices
+from waggle.gui.only_one import OnlyOne
+from waggle.gui.replay import Replay
+from waggle.gui.shell import Shell
+from waggle.gui.tray import Tray
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, Pause, Resume
+from waggle.protocol.state import State
+from waggle.settings import Settings, Window
+
+CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
+
+
+def test_only_the_first_claims_a_home(tmp_path: Path, qtbot: QtBot) -> None:
+    first, second, elsewhere = OnlyOne(tmp_path), OnlyOne(tmp_path), OnlyOne(tmp_path / "..")
+    assert first.claim()
+    assert not second.claim()
+    first.release()
+    assert second.claim()
+    second.release()
+    elsewhere.release()
+
+
+def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
+    assert OnlyOne(tmp_path / "missing").claim()
+
+
+def test_nobody_answers_where_no_window_is(tmp_path: Path, qtbot: QtBot) -> None:
+    assert not OnlyOne(tmp_path).call()
+
+
+def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "window.json"
+    assert kept.read(path) == kept.Kept()
+    remembered = kept.Kept(geometry=kept.geometry_text(b"\x01\xff"), page="live", tray_told=True)
+    kept.write(path, remembered)
+    assert kept.read(path) == remembered
+    assert kept.read(path).geometry_bytes == b"\x01\xff"
+    path.write_text("{")
+    assert kept.read(path) == kept.Kept()
+
+
+def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbot: QtBot) -> None:
+    made, asked = Tray(look), list[AnyCommand]()
+    made.commanded.connect(asked.append)
+    made.show_state(CONTRIBUTING)
+    assert "Answering questions for Maths swarm, round 7." in made.icon.toolTip()
+    assert shown(made) == ["Contributing: Answering questions for Maths swarm, round 7.", "Open Waggle", "Pause",
+                           "Pause for a while", "Quit"]  # fmt: skip
+    made._pause.trigger()
+    made.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert shown(made) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
+    made._resume.trigger()
+    assert [type(command) for command in asked] == [Pause, Resume]
+
+
+def shown(made: Tray) -> list[str]:
+    return [action.text() for action in made.menu.actions() if action.isVisible() and not action.isSeparator()]
+
+
+def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
+    problem = events.EngineFailed(title="A sentence that is long. " * 20, advice="")
+    assert len(tray.tooltip(State(phase="problem", problem=problem))) <= tray.LONGEST_TIP
+
+
+def test_ways_to_pause_name_their_end() -> None:
+    hour, tomorrow, after = (command for _words, command in pausing.ways(1000.0)[:3])
+    assert hour.until == 4600.0
+    assert tomorrow.until is not None
+    assert after.after_round
+
+
+AHA = events.Aha(round=3, at=20.0, specialty="Logic", name="Brisk Otter")
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds"),
+    [
+        (replace(CONTRIBUTING, ahas=(AHA,)), ["discoveries"]),
+        (replace(CONTRIBUTING, ahas=(replace(AHA, at=5.0),)), []),
+        (replace(CONTRIBUTING, phase="problem", problem=events.EngineFailed(title="No room.", advice="")), ["problems"]),
+        (replace(CONTRIBUTING, round=8), []),
+    ],
+)
+def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> None:
+    assert [notice.kind for notice in notices(CONTRIBUTING, after)] == kinds
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
+@pytest.mark.parametrize(("wanted", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_closing_goes_to_the_tray_only_where_there_is_one(
+    look: Look, recording: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch,
+    wanted: bool, there: bool, hidden: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(tray, "available", lambda: there)  # no test can have a system's tray come and go
+    shell = Shell(
+        look, Current(), Replay(recording), tmp_path / "window.json", lambda: Settings(window=Window(close_to_tray=wanted))
+    )
+    shell.begin("live")
+    shell.window.close()
+    assert shell.window.isHidden() == hidden
+    assert shell.window.leaving != hidden
+    assert kept.read(tmp_path / "window.json").page == "live"
+    shell.called("")
+    assert shell.window.isVisible()
+    shell.window.hide()
