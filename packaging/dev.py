@@ -6,6 +6,7 @@ python3 packaging/dev.py test [...]  set everything up, lint, then test (argumen
 python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
+python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
 python3 packaging/dev.py clean       remove .venv
 """
 
@@ -77,6 +78,8 @@ def main(arguments: list[str]) -> int:
             return 0
         case "doctor":
             return doctor()
+        case "package":
+            return package(rest)
         case "clean":
             shutil.rmtree(VENV, ignore_errors=True)
             return 0
@@ -119,11 +122,24 @@ def setup() -> None:
         venv.create(VENV, with_pip=True, symlinks=not WINDOWS)
     project = tomllib.loads(PROJECT.read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(LOCK)]
     print("Installing (about 2 GB, once) ...", flush=True)
-    subprocess.check_call([*pip, *wanted])
+    pip("install", *wanted)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def package(rest: list[str]) -> int:
+    """Freeze the app and wrap it for this system; its own libraries must be here to be taken along."""
+    setup()
+    libraries(for_tests=False)
+    wanted = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["package"]
+    pip("install", *wanted)
+    return waggle_python(str(ROOT / "packaging/build.py"), *rest)
+
+
+def pip(*arguments: str) -> None:
+    quiet = ("--quiet", "--disable-pip-version-check", "-c", str(LOCK))
+    subprocess.check_call([str(PYTHON), "-m", "pip", *arguments, *quiet])
 
 
 def stamp() -> str:
@@ -154,7 +170,7 @@ def libraries(*, for_tests: bool) -> None:
     missing = missing_packages(for_tests=for_tests)
     if not missing:
         return
-    line = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    line = apt_line(missing)
     if shutil.which("apt-get") and os.geteuid() == 0:
         print("Installing Qt's system libraries:", *missing, flush=True)
         quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
@@ -164,6 +180,10 @@ def libraries(*, for_tests: bool) -> None:
     print("Qt needs system libraries that are not here. On Debian or Ubuntu:")
     print("    sudo", *line)
     sys.exit(3)
+
+
+def apt_line(missing: list[str]) -> list[str]:
+    return ["apt-get", "install", "-y", "--no-install-recommends", *missing]
 
 
 def has_screen() -> bool:
@@ -177,6 +197,8 @@ def doctor() -> int:
     print(f"Python {sys.version.split()[0]}: {'fine' if OLDEST <= sys.version_info[:2] <= NEWEST else 'not supported'}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
     print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
+    if missing:
+        print("    sudo", *apt_line(missing))
     print("Screen:", "yes" if has_screen() else "no (the engine works without one)")
     return 3 if missing else 0
 

@@ -14,7 +14,7 @@ AROUND = (
         "tests/",
         "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart",
     ),
-    ("packaging/", "dev.py (the two commands), lock.txt (exact versions), tree.py (writes this tree)"),
+    ("packaging/", "dev.py (the two commands), lock.txt (exact versions), tree.py (writes this tree), build.py (the installers)"),
 )
 
 

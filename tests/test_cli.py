@@ -35,6 +35,7 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
         ["ctl", "--help"],
         ["export", "--help"],
         ["token", "--help"],
+        ["selftest", "--help"],
         ["lab", "--help"],
     ],
 )

@@ -1,4 +1,4 @@
-"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `lab`.
+"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `lab`.
 
 Heavy imports come after the arguments are understood.
 """
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from waggle import __version__
-from waggle.errors import WaggleError
+from waggle.errors import LabError, WaggleError
 
 LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
 CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
@@ -73,6 +73,10 @@ def parser() -> argparse.ArgumentParser:
     token = doors.add_parser("token", help="keep your token of the model hub in the keychain of this computer")
     token.add_argument("--forget", action="store_true", help="remove it from there")
     token.set_defaults(door=_token)
+
+    selftest = doors.add_parser("selftest", help="three rounds alone with the starter: can this computer take part?")
+    _shared(selftest)
+    selftest.set_defaults(door=_selftest)
 
     lab = doors.add_parser("lab", help="experiments and recipes")
     lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
@@ -157,8 +161,17 @@ def _token(arguments: argparse.Namespace) -> int:
     return keychain.run(arguments)
 
 
+def _selftest(arguments: argparse.Namespace) -> int:
+    from waggle.engine import selftest
+
+    return selftest.run(arguments)
+
+
 def _lab(arguments: argparse.Namespace) -> int:
-    laboratory = importlib.import_module(f"waggle.lab.{arguments.lab}")
+    try:
+        laboratory = importlib.import_module(f"waggle.lab.{arguments.lab}")
+    except ModuleNotFoundError as error:
+        raise LabError("The laboratory is not part of the installed app.", "Run Waggle from its source.") from error
     made = argparse.ArgumentParser(prog=f"waggle lab {arguments.lab}", description=(laboratory.__doc__ or "").split("\n")[0])
     laboratory.add_arguments(made)
     return int(laboratory.run(made.parse_args(arguments.rest)))

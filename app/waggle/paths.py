@@ -1,6 +1,7 @@
-"""Where things lie: the folder of this person's data, and the files that ship with Waggle."""
+"""Where things lie: the folder of this person's data, the files that ship with Waggle, and the programs it consists of."""
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,3 +108,15 @@ def resources() -> Path:
 def starter() -> Path:
     """The model that ships with Waggle, a plain transformers folder."""
     return resources() / "starter"
+
+
+def program(module: str) -> list[str]:
+    """The command that runs one of our modules as a process of its own; in an installed app each is an executable."""
+    if not getattr(sys, "frozen", False):
+        return [sys.executable, "-m", module]
+    here = Path(sys.executable)
+    names = {
+        "waggle": here.stem if sys.platform == "linux" else "waggle-console",  # elsewhere a window has no standard streams
+        "waggle.tasks.verifier_child": "waggle-verifier",
+    }
+    return [str(here.with_name(names[module] + here.suffix))]

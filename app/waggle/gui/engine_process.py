@@ -1,13 +1,13 @@
 """One QObject around one QProcess: the engine, spoken to in JSON lines, started again when it dies."""
 
 import logging
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QByteArray, QObject, QProcess, QTimer, Signal
 
+from waggle import paths
 from waggle.errors import EngineError
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.commands import AnyCommand, Stop
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 def command_line(arguments: Sequence[str] = ()) -> list[str]:
     """How the window starts its engine."""
-    return [sys.executable, "-m", "waggle", "engine", "--stdio", *arguments]
+    return [*paths.program("waggle"), "engine", "--stdio", *arguments]
 
 
 class EngineProcess(QObject):

@@ -3,7 +3,6 @@
 import os
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 import waggle
+from waggle import paths
 from waggle.tasks import wire
 from waggle.tasks.armour import TRIPPED
 
@@ -27,13 +27,11 @@ class Killed(EOFError):
 
 
 class Child(Generic[Reply]):
-    """`python -m module`. A thread reads its replies, because pipes cannot be waited for on every system."""
+    """One of our modules as a process. A thread reads its replies, because pipes cannot be waited for on every system."""
 
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
+        self.process = subprocess.Popen(paths.program(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._decode = read
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"replies of {module}", daemon=True).start()

@@ -1,0 +1,58 @@
+"""`waggle selftest`: starts this Waggle's own engine alone, lets it play three rounds with the starter, and says how it went.
+
+What an installer's smoke test runs, and a person who wonders whether this computer can take part.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from waggle import paths
+from waggle.errors import EngineError
+from waggle.protocol import events, wire
+from waggle.protocol.commands import Stop
+
+ROUNDS = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 after three rounds; raises EngineError where the engine failed. What it wrote is kept only in a folder of `--home`."""
+    with nullcontext(arguments.home) if arguments.home else tempfile.TemporaryDirectory(prefix="waggle-") as folder:
+        _play(Path(folder), tuple(arguments.set))
+    return 0
+
+
+def _play(home: Path, chosen: tuple[str, ...]) -> None:
+    options = [part for value in ("swarm.solo=true", *chosen) for part in ("--set", value)]
+    command = [*paths.program("waggle"), "engine", "--stdio", "--home", str(home), *options]
+    played = 0
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
+        assert engine.stdin is not None
+        assert engine.stdout is not None
+        for line in engine.stdout:
+            event = wire.event(line)
+            _say(event)
+            played += isinstance(event, events.RoundCompleted)
+            if isinstance(event, events.RoundCompleted) and played == ROUNDS:
+                engine.stdin.write(wire.line(Stop(id="selftest")))
+                engine.stdin.flush()
+    if engine.returncode or played < ROUNDS:
+        title = f"The engine ended with code {engine.returncode} after {played} rounds."
+        raise EngineError(title, "Install Waggle again, or send us what stands above.")
+
+
+def _say(event: object) -> None:
+    match event:
+        case events.Ready():
+            said = f"{event.backend} on {event.device} ({event.device_reason}), {event.model}, {event.parameters:,} parameters"
+        case events.RoundCompleted(summary=summary):
+            said = f"round {summary.round}: reward {summary.reward:.3f}, {summary.tokens} tokens in {summary.seconds:.1f} s"
+        case events.EngineFailed():
+            said = f"{event.title} {event.advice}\n{event.detail}"
+        case _:
+            return
+    sys.stdout.write(said + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Makes what people install on this system: `python3 packaging/dev.py package`, which sets everything up first.
+
+Checks what is left out, freezes the app into one folder, adds the notices, tries it, and wraps it: a .deb and a portable
+archive on Linux, an installer on Windows, a disk image on a Mac. All of it ends in dist/, with sums and sizes beside it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import check
+import make_linux
+import make_mac
+import make_windows
+import notices
+import version
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK, DIST = ROOT / "build", ROOT / "dist"
+PARTS = 10  # of the largest, named in the report
+
+
+def main() -> int:
+    began = time.monotonic()
+    if "--unchecked" not in sys.argv and (code := check.main()):
+        return code
+    named = version.of_this_tree()
+    folder = WORK / "Waggle"
+    freeze(folder, named)
+    notices.write(folder / "notices")
+    DIST.mkdir(exist_ok=True)
+    match sys.platform:
+        case "linux":
+            made = make_linux.wrap(folder, named, DIST)
+        case "win32":
+            made = make_windows.wrap(folder, named, DIST)
+        case "darwin":
+            made = make_mac.wrap(WORK / "Waggle.app", named, DIST)
+        case other:
+            sys.exit(f"No installer is made on {other}.")
+    report(folder, made, began)
+    return 0
+
+
+def freeze(folder: Path, named: str) -> None:
+    """Run PyInstaller; ends here where a library that the app links is not on this computer, or a program does not start."""
+    shutil.rmtree(folder, ignore_errors=True)
+    environment = {**os.environ, "WAGGLE_VERSION": named, "PYTHONHASHSEED": "0", **icon()}
+    command = ["-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", "--distpath", str(WORK)]
+    spec = ["--workpath", str(WORK / "work"), str(ROOT / "packaging/waggle.spec")]
+    done = subprocess.run([sys.executable, *command, *spec], env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        sys.exit(f"PyInstaller ended with code {done.returncode}.")
+    if missing := [line for line in done.stderr.splitlines() if "Library not found" in line]:
+        sys.exit("\n".join(("Install these first (`packaging/dev.py doctor` names most of them):", *missing)))
+
+
+def icon() -> dict[str, str]:
+    """The icon in the form this system wants, as PyInstaller's environment; Linux takes the SVG as it is."""
+    if sys.platform == "linux":
+        return {}
+    form = "ico" if sys.platform == "win32" else "icns"
+    drawn = WORK / f"waggle.{form}"
+    drawn.parent.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, str(ROOT / "packaging/icon.py"), str(drawn)], check=True)
+    return {"WAGGLE_ICON": str(drawn)}
+
+
+def report(folder: Path, made: list[Path], began: float) -> None:
+    """dist/SHA256SUMS, and dist/build.json with sizes and what the build took."""
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
+    (DIST / "SHA256SUMS").write_text("".join(f"{value}  {name}\n" for name, value in sums.items()), encoding="utf-8")
+    said = {
+        "mib": {path.name: mib(path) for path in made},
+        "installed_mib": mib(folder),
+        "largest_parts_mib": dict(sorted(parts(folder).items(), key=lambda part: -part[1])[:PARTS]),
+        "seconds": round(time.monotonic() - began),
+        **spent(),
+    }
+    (DIST / "build.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(said, indent=2))
+
+
+def parts(folder: Path) -> dict[str, int]:
+    """The size of everything at the top of the folder and of what lies in it."""
+    inside = [*(path for path in folder.iterdir() if path.name != "_internal"), *(folder / "_internal").iterdir()]
+    return {str(path.relative_to(folder)): mib(path) for path in inside}
+
+
+def mib(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else (path,)
+    return round(sum(one.lstat().st_size for one in files if one.is_file() and not one.is_symlink()) / 2**20)
+
+
+def spent() -> dict[str, int]:
+    """What this process and its children took."""
+    if sys.platform == "win32":
+        return {}
+    import resource
+
+    all_of_it = resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return {"cpu_seconds": round(all_of_it.ru_utime + all_of_it.ru_stime), "peak_mib": round(all_of_it.ru_maxrss / unit)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

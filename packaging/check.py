@@ -1,0 +1,83 @@
+"""Makes everything that the frozen app leaves out un-importable, and lets the app work: finds a bad exclusion in seconds.
+
+Run by `dev.py package` before it builds, which takes minutes.
+"""
+
+import importlib.abc
+import importlib.machinery
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+import needs
+
+
+class LeftOut(importlib.abc.MetaPathFinder):
+    """Finds everything but the names that are left out."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        for left_out in self._names:
+            if name == left_out or name.startswith(left_out + "."):
+                return None
+        return PathFinder.find_spec(name, path, target)
+
+    find_distributions = staticmethod(PathFinder.find_distributions)
+
+
+def leave_out(*names: str) -> None:
+    """From now on none of these can be imported in this process."""
+    finder = LeftOut((*needs.NOWHERE, *names))
+    sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
+
+
+def app() -> None:
+    """The network part, every page of the window, and a model of each family."""
+    import qasync  # noqa: F401
+    from transformers import AutoConfig
+
+    import waggle.gui.charts
+    import waggle.gui.screenshots  # noqa: F401
+    from waggle.swarm.shim import load_hivemind
+
+    load_hivemind()
+    for family in needs.architectures():
+        AutoConfig.for_model(family)
+
+
+def verifier() -> None:
+    """Every dataset that a charter may name: a question made and an answer judged."""
+    from waggle.tasks.charter import Specialty
+    from waggle.tasks.verifier_child import Bench
+
+    Bench(tuple(Specialty(dataset=name, title=name) for name in needs.datasets())).warm()
+
+
+def works(part: str, *command: str) -> bool:
+    """Whether a Python that has only that part's imports does this; the child that it starts has all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(f"import check, needs\ncheck.leave_out(*needs.NOT_IN_THE_{part})\n")
+        places = (folder, str(needs.SOURCE), str(needs.ROOT / "packaging"))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONHASHSEED": "0"}
+        return not subprocess.call([sys.executable, *command], env=environment)
+
+
+def main() -> int:
+    tried = (
+        works("APP", "-m", "waggle", "selftest")
+        and works("APP", "-c", "import check; check.app()")
+        and works("VERIFIER", "-c", "import check; check.verifier()")
+    )
+    print("The app works without what is left out of it." if tried else "Something that is left out is needed: see needs.py.")
+    return 0 if tried else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Wraps the frozen folder for Linux: a .deb without maintainer scripts, and an archive that installs for one person."""
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import version
+
+HERE = Path(__file__).resolve().parent
+ICON = HERE.parent / "resources/waggle.svg"
+NAME = "io.waggle.Waggle"
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)")
+
+
+def wrap(folder: Path, named: str, to: Path) -> list[Path]:
+    """Both packages."""
+    return [deb(folder, named, to), archive(folder, named, to)]
+
+
+def deb(folder: Path, named: str, to: Path) -> Path:
+    """/opt/waggle, a link in /usr/bin, the desktop entry, metainfo and icon. The databases are dpkg triggers of others."""
+    stage = folder.parent / "deb"
+    shutil.rmtree(stage, ignore_errors=True)
+    shutil.copytree(folder, stage / "opt/waggle", symlinks=True, copy_function=os.link)
+    put(HERE / f"linux/{NAME}.desktop", stage / f"usr/share/applications/{NAME}.desktop")
+    put(HERE / f"linux/{NAME}.metainfo.xml", stage / f"usr/share/metainfo/{NAME}.metainfo.xml")
+    put(ICON, stage / f"usr/share/icons/hicolor/scalable/apps/{NAME}.svg")
+    put(HERE / "linux/copyright", stage / "usr/share/doc/waggle/copyright")
+    with gzip.GzipFile(stage / "usr/share/doc/waggle/changelog.gz", "wb", mtime=0) as packed:
+        packed.write((HERE.parent / "CHANGELOG.md").read_bytes())
+    (stage / "usr/bin").mkdir()
+    (stage / "usr/bin/waggle").symlink_to("/opt/waggle/waggle")
+    settle(stage)
+    machine = MACHINES[os.uname().machine]
+    control(stage, version.for_debian(named), machine)
+    package = to / f"waggle_{version.for_debian(named)}_{machine}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zzstd", "-z12", "--build", str(stage), str(package)], check=True)
+    return package
+
+
+def archive(folder: Path, named: str, to: Path) -> Path:
+    """For every other distribution: unpack it and start waggle, or run install.sh for a place in the menu."""
+    package = to / f"Waggle-{named}-linux-{os.uname().machine}.tar.gz"
+    with tarfile.open(package, "w:gz", compresslevel=6) as packed:
+        packed.add(folder, f"Waggle-{named}", filter=anonymous)
+        for path in (HERE / "linux/install.sh", HERE / f"linux/{NAME}.desktop", ICON):
+            packed.add(path, f"Waggle-{named}/{path.name}", filter=anonymous)
+    return package
+
+
+def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry
+
+
+def put(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def settle(stage: Path) -> None:
+    """Ordinary modes, whatever the umask of whoever builds."""
+    for path in (stage, *stage.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+
+
+def control(stage: Path, named: str, machine: str) -> None:
+    """DEBIAN/control, with what the binaries themselves say they need, and DEBIAN/md5sums."""
+    files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
+    told = (HERE / "linux/control").read_text(encoding="utf-8").format(
+        version=named,
+        machine=machine,
+        size=sum(path.stat().st_size for path in files) // 1024,
+        needs=", ".join(needs(stage)),
+    )  # fmt: skip
+    (stage / "DEBIAN").mkdir()
+    (stage / "DEBIAN/control").write_text(told, encoding="utf-8")
+    sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(stage)}\n" for path in files)
+    (stage / "DEBIAN/md5sums").write_text("".join(sums), encoding="utf-8")
+
+
+def needs(stage: Path) -> list[str]:
+    """The packages that own the libraries which are linked and do not come along, the C library with its version."""
+    names, here, newest = set[str](), set[str](), (0, 0)
+    for path in stage.rglob("*"):
+        here.add(path.name)
+        if not is_program(path):
+            continue
+        told = subprocess.run(["objdump", "-p", str(path)], capture_output=True, text=True, check=True).stdout
+        names.update(re.findall(r"NEEDED +(\S+)", told))
+        newest = max(newest, *((int(major), int(minor)) for major, minor in GLIBC.findall(told)), (0, 0))
+    packages = {owner(library) for library in names - here}
+    return [f"libc6 (>= {newest[0]}.{newest[1]})", *sorted(packages - {"libc6"})]
+
+
+def is_program(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def owner(library: str) -> str:
+    """The Debian package of a shared library on this computer; raises CalledProcessError where none has it."""
+    told = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
+    return told.partition(":")[0]

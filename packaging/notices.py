@@ -1,0 +1,109 @@
+"""What the installed app is made of: third-party notices with every licence text, and a CycloneDX list of parts (SBOM).
+
+`python3 packaging/notices.py FOLDER` writes both for the versions that are installed beside this Python.
+"""
+
+import importlib.metadata
+import json
+import re
+import shutil
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterator
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import version
+from packaging.requirements import Requirement
+
+HERE = Path(__file__).resolve().parent
+LICENCE_FILE = re.compile(r"(licen[sc]e|copying|notice|authors)", re.IGNORECASE)
+LIBP2P = ("go-libp2p-daemon", "0.5.0.hivemind1", "MIT OR Apache-2.0")  # p2pd, an executable inside hivemind's wheel
+QT = """Qt and PySide6 (Qt for Python) are used under the GNU Lesser General Public License 3: LGPL-3.0.txt and GPL-3.0.txt
+beside this file. They are unchanged, and separate files in the folder of the app (PySide6, shiboken6): you may replace them by
+versions of your own with the same interface, and take the app apart to find faults in that. Their source code is at
+https://download.qt.io/official_releases/QtForPython/ under the version number below.
+"""
+
+
+def write(folder: Path) -> None:
+    """NOTICES.txt, the texts that it names, and sbom.cdx.json."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    parts = sorted(shipped(), key=lambda part: part.name.lower())
+    for text in (HERE / "licences").iterdir():
+        shutil.copyfile(text, folder / text.name)
+    shutil.copyfile(HERE.parent / "LICENSE", folder / "Apache-2.0.txt")
+    (folder / "NOTICES.txt").write_text("\n".join(notice(parts)), encoding="utf-8")
+    (folder / "sbom.cdx.json").write_text(json.dumps(sbom(parts), indent=1) + "\n", encoding="utf-8")
+
+
+def shipped() -> Iterator[Distribution]:
+    """Every distribution that the product's dependencies lead to here."""
+    wanted = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    seen = set[str]()
+    while wanted:
+        needed = Requirement(wanted.pop())
+        name = re.sub(r"[-_.]+", "-", needed.name).lower()
+        if name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        seen.add(name)
+        try:
+            part = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:  # left out on purpose: the stub of pycosat, torch on a Mac
+            continue
+        wanted += part.requires or []
+        yield part
+
+
+def licence(part: Distribution) -> str:
+    """As short as its author says it."""
+    if said := part.metadata.get("License-Expression"):
+        return said
+    classifiers = (one.rpartition(" :: ")[2] for one in part.metadata.get_all("Classifier") or [] if one.startswith("License"))
+    return next(classifiers, "") or (part.metadata.get("License") or "see its text").splitlines()[0]
+
+
+def notice(parts: list[Distribution]) -> Iterator[str]:
+    yield f"Waggle {version.of_this_tree()} is under the Apache License 2.0 (Apache-2.0.txt). What comes along with it:\n"
+    yield QT
+    yield f"{LIBP2P[0]} {LIBP2P[1]}: {LIBP2P[2]}. Python {sys.version.split()[0]}: PSF-2.0. Inter and JetBrains Mono: OFL-1.1.\n"
+    for part in parts:
+        yield f"{'=' * 100}\n{part.name} {part.version}: {licence(part)}\n{part.metadata.get('Home-page') or ''}"
+        for file in part.files or ():
+            if ".dist-info" in str(file) and LICENCE_FILE.search(file.name):
+                yield f"\n--- {file.name}\n{Path(str(file.locate())).read_text(encoding='utf-8', errors='replace')}"
+
+
+def sbom(parts: list[Distribution]) -> dict[str, object]:
+    """CycloneDX 1.6; the same parts give the same document."""
+    components = [component(part.name, part.version, licence(part), "pypi") for part in parts]
+    components += [component(*LIBP2P, "generic"), component("python", sys.version.split()[0], "PSF-2.0", "generic")]
+    ours = {"type": "application", "bom-ref": "waggle", "name": "waggle", "version": version.of_this_tree()}
+    content = json.dumps(components)
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, content)}",
+        "version": 1,
+        "metadata": {"component": {**ours, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": components,
+    }
+
+
+def component(name: str, number: str, terms: str, kind: str) -> dict[str, object]:
+    package = f"pkg:{kind}/{name.lower() if kind == 'pypi' else name}@{number}"
+    return {
+        "type": "library",
+        "bom-ref": package,
+        "name": name,
+        "version": number,
+        "purl": package,
+        "licenses": [{"license": {"name": terms}}],
+    }
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,52 @@
+"""The version: what the source says, if the tag of this commit agrees; otherwise how far it is from there."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def of_source() -> str:
+    """`waggle.__version__`, without importing it."""
+    for node in ast.parse((ROOT / "app/waggle/__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign):
+            return str(ast.literal_eval(node.value))
+    raise LookupError("app/waggle/__init__.py no longer says __version__")
+
+
+def of_this_tree() -> str:
+    """1.2.3 at the tag v1.2.3; 1.2.3.dev45 on the way there; `WAGGLE_VERSION` decides where it is set."""
+    if chosen := os.environ.get("WAGGLE_VERSION"):
+        return chosen
+    try:
+        tags = said("git", "tag", "--points-at", "HEAD", "--list", "v*").split()
+        commits = said("git", "rev-list", "--count", "HEAD").strip()
+    except (OSError, subprocess.CalledProcessError):  # an archive of the source, without its history
+        return of_source()
+    return named(of_source(), tags, commits)
+
+
+def named(source: str, tags: list[str], commits: str) -> str:
+    """Ends the build where a tag says another version than the source."""
+    if not tags:
+        return f"{source}.dev{commits}"
+    if f"v{source}" not in tags:
+        sys.exit(f"This commit is tagged {' '.join(tags)}, but app/waggle/__init__.py says {source}.")
+    return source
+
+
+def for_debian(version: str) -> str:
+    """Debian sorts a tilde before the end: a version on the way is older than the one it leads to."""
+    return re.sub(r"\.dev", "~dev", version)
+
+
+def said(*command: str) -> str:
+    return subprocess.check_output(command, cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    print(of_this_tree())

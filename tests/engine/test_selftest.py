@@ -1,0 +1,33 @@
+"""The engine tries itself."""
+
+import os
+import sys
+from pathlib import Path
+
+from waggle import cli, paths
+
+
+def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "computer.threads=1"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "parameters" in said[0]
+    assert [line.split(":")[0] for line in said[1:]] == ["round 0", "round 1", "round 2"]
+    assert paths.Home(tmp_path).checkpoints.exists()
+
+
+def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
+    said = capfd.readouterr()
+    assert "There is no model in /nowhere" in said.out
+    assert "after 0 rounds" in said.err
+
+
+def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
+    assert paths.program("waggle") == [sys.executable, "-m", "waggle"]
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", os.path.join("opt", "Waggle.exe"))
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert paths.program("waggle") == [os.path.join("opt", "waggle-console.exe")]
+    assert paths.program("waggle.tasks.verifier_child") == [os.path.join("opt", "waggle-verifier.exe")]

@@ -1,0 +1,79 @@
+"""What the Linux packages say of themselves; building them is `dev.py package`."""
+
+import configparser
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import make_linux
+import pytest
+import version
+
+HERE = Path(make_linux.HERE)
+
+
+def test_the_menu_entry_opens_links_and_is_named_as_metainfo_and_icon_are():
+    entry = configparser.ConfigParser(interpolation=None)
+    entry.read(HERE / f"linux/{make_linux.NAME}.desktop", encoding="utf-8")
+    told = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
+    assert entry["Desktop Entry"]["Exec"] == "waggle %u"
+    assert entry["Desktop Entry"]["MimeType"] == "x-scheme-handler/waggle;"
+    assert entry["Desktop Entry"]["Icon"] == told.findtext("id") == make_linux.NAME
+    assert told.findtext("launchable") == f"{make_linux.NAME}.desktop"
+    assert entry["Desktop Entry"]["Comment"] == told.findtext("summary")
+
+
+def test_metainfo_and_changelog_know_the_version_of_the_source():
+    told = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
+    assert told.find("releases/release").attrib["version"] == version.of_source()
+    assert f"## {version.of_source()}\n" in (HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("desktop-file-validate", f"linux/{make_linux.NAME}.desktop"),
+        ("appstreamcli", "validate", "--no-net", f"linux/{make_linux.NAME}.metainfo.xml"),
+        ("sh", "-n", "linux/install.sh"),
+    ],
+)
+def test_the_tools_of_the_desktop_accept_it(command):
+    if not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path):
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("dpkg-deb is not installed")
+    (tmp_path / "Waggle").mkdir()
+    shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
+    package = make_linux.deb(tmp_path / "Waggle", "1.2.3.dev4", tmp_path)
+    control = subprocess.check_output(["dpkg-deb", "--field", package], text=True)
+    assert "Version: 1.2.3~dev4\n" in control
+    assert "Depends: libc6 (>= 2." in control
+    inside = subprocess.check_output(["dpkg-deb", "--ctrl-tarfile", package])
+    assert b"postinst" not in inside
+    assert b"prerm" not in inside
+    listed = subprocess.check_output(["dpkg-deb", "--contents", package], text=True)
+    assert "usr/bin/waggle -> /opt/waggle/waggle" in listed
+    assert "-rwxr-xr-x root/root" in next(line for line in listed.splitlines() if line.endswith("opt/waggle/waggle"))
+
+
+def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path):
+    (tmp_path / "Waggle").mkdir()
+    shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
+    shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
+    home = tmp_path / "a home"
+    home.mkdir()
+    script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    for _ in range(2):  # the second time is an upgrade
+        subprocess.run(script, env=environment, check=True, capture_output=True)
+    entry = home / f".local/share/applications/{make_linux.NAME}.desktop"
+    assert f'Exec="{home}/.local/opt/waggle/waggle" %u' in entry.read_text(encoding="utf-8")
+    subprocess.run([home / ".local/bin/waggle"], check=True)
+    subprocess.run([*script, "--uninstall"], env=environment, check=True, capture_output=True)
+    assert not [path for path in home.rglob("*") if not path.is_dir() and path.name != "mimeinfo.cache"]

@@ -1,0 +1,44 @@
+"""What the frozen app needs is read from the product's source, and what it leaves out is no part of it."""
+
+import re
+
+import needs
+import pytest
+import version
+
+
+def test_the_lists_are_read_from_the_product():
+    assert "llama" in needs.architectures()
+    assert "basic_arithmetic" in needs.datasets()
+    assert {"waggle.gui.window", "waggle.engine.main", "waggle.swarm.dht"} < set(needs.our_modules())
+    assert not [name for name in needs.our_modules() if name.startswith("waggle.lab")]
+
+
+def test_no_line_of_the_app_imports_what_is_left_out_of_it():
+    left_out = [name for name in needs.NOWHERE if not name.startswith("waggle")]
+    pattern = re.compile(rf"^\s*(?:import|from) ({'|'.join(map(re.escape, left_out))})\b", re.MULTILINE)
+    for name in needs.our_modules():
+        path = needs.SOURCE / name.replace(".", "/")
+        source = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+        assert not pattern.search(source.read_text(encoding="utf-8")), source
+
+
+def test_files_that_the_app_opens_are_kept():
+    assert needs.dropped("torch/include/ATen.h")
+    assert needs.dropped(r"PySide6\Qt\qml\QtQuick\qmldir")
+    for path in (
+        "torch/bin/torch_shm_manager",
+        "PySide6/Qt/plugins/platforms/libqxcb.so",
+        "PySide6/Qt/plugins/platforms/libqoffscreen.so",
+        "hivemind/hivemind_cli/p2pd",
+        "waggle/resources/starter/model.safetensors",
+    ):
+        assert not needs.dropped(path), path
+
+
+def test_a_tag_and_the_source_must_agree():
+    assert version.named("1.2.3", ["v1.2.3"], "9") == "1.2.3"
+    assert version.named("1.2.3", [], "9") == "1.2.3.dev9"
+    assert version.for_debian("1.2.3.dev9") == "1.2.3~dev9"
+    with pytest.raises(SystemExit, match=r"v1\.2\.4"):
+        version.named("1.2.3", ["v1.2.4"], "9")
