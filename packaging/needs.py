@@ -69,10 +69,10 @@ def dropped(path: str) -> bool:
 
 def architectures() -> tuple[str, ...]:
     """The families of transformers that the policy room can train."""
-    for node in ast.parse((SOURCE / "waggle/policy/causal_lm.py").read_text(encoding="utf-8")).body:
+    for node in ast.parse((SOURCE / "waggle/policy/configuration.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "ARCHITECTURES":
             return tuple(ast.literal_eval(node.value))
-    raise LookupError("app/waggle/policy/causal_lm.py no longer says ARCHITECTURES")
+    raise LookupError("app/waggle/policy/configuration.py no longer says ARCHITECTURES")
 
 
 def datasets() -> list[str]:
