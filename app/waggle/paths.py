@@ -46,6 +46,10 @@ class Home:
     def charters(self) -> Path:
         return self.root / "charters"
 
+    @property
+    def seed_port(self) -> Path:
+        return self.root / "seed_port"
+
     def admission(self, charter: str) -> Path:
         """Where the key of a private swarm is kept, by the hash of its charter in hex."""
         return self.charters / f"{charter}.key"

@@ -25,6 +25,13 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 
+class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A port for browsers: the status page of the swarm. Off unless chosen, and then for this computer alone."""
+
+    host: str = "127.0.0.1"  # 0.0.0.0: for everybody who can reach this computer
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: none
+
+
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is trained: a transformers folder, or a model of the hub; neither: the starter that ships with Waggle."""
 
@@ -73,6 +80,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     swarm: Swarm = Swarm()
+    web: Web = Web()
     model: Model = Model()
     learning: Learning = Learning()
     computer: Computer = Computer()

@@ -32,6 +32,8 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         port=chosen.swarm.port,
         seeds=chosen.swarm.seeds,
         key=key,
+        web_host=chosen.web.host,
+        web_port=chosen.web.port or None,
         known_peers=home.known_peers,
         standings=home.standings,
     )

@@ -3,18 +3,26 @@
 import argparse
 import asyncio
 import contextlib
+import dataclasses
+import re
 import signal
+import socket
 import sys
 
 from waggle import paths, settings
 from waggle.engine import others
-from waggle.swarm import identity, seed
+from waggle.swarm import admission, identity, seed
+from waggle.tasks.verifier import Verifier
+
+MANY = 65_536  # open files
+PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped; the addresses to invite others with are printed first."""
     home = (paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
+    _allow_many_connections()
     asyncio.run(_serve(home, chosen))
     return 0
 
@@ -25,7 +33,43 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    await seed.run(others.options_of(home, chosen), identity.load_or_create(home.identity), charter, _say, stop)
+    key = admission.kept(home.admission(charter.digest.hex()))
+    options = others.options_of(home, chosen, key)
+    # Its address is written down in invites: the port it found free at first stays its own.
+    options = dataclasses.replace(options, port=options.port or _port_of_old(home, options.host))
+    myself = identity.load_or_create(home.identity)
+    if options.web_port is None:
+        await seed.run(options, myself, charter, _say, stop)
+        return
+    verifier = await asyncio.to_thread(Verifier, charter)
+    try:
+        await asyncio.to_thread(verifier.check_charter)
+        await seed.run_with_page(options, myself, charter, verifier, _say, stop)
+    finally:
+        verifier.close()
+
+
+def _port_of_old(home: paths.Home, host: str) -> int:
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
+        kept = home.seed_port.read_text(encoding="ascii")
+        if PORT.fullmatch(kept) and int(kept) <= 65_535:
+            return int(kept)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        port = int(probe.getsockname()[1])
+    paths.put(home.seed_port, str(port).encode())
+    return port
+
+
+def _allow_many_connections() -> None:
+    """As many open files as this system lets an ordinary program have: each peer is one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = MANY if hard == resource.RLIM_INFINITY else min(hard, MANY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
 
 
 def _say(line: str) -> None:

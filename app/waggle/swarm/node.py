@@ -9,11 +9,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from waggle.swarm import admission, greeting, record, standings
 from waggle.swarm.admission import Admission
+from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
-from waggle.swarm.dht import Connected, Pong, Services
+from waggle.swarm.dht import Connected, PeerAway, Pong, Services
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
 from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
@@ -25,11 +27,13 @@ from waggle.swarm.record import Record
 from waggle.swarm.sources import source_of
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Choice, Trust
+from waggle.swarm.web import Web
 from waggle.tasks.charter import Charter, encode
 from waggle.tasks.group import Group, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
 DIGEST_BYTES = 32
+SHOWN = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
 BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
@@ -51,7 +55,15 @@ class SwarmNode:
         self._charter = charter
         self._digest = charter.digest
         self._identity = identity
-        self._tell = tell
+        self._board = Board(charter)
+        self._addresses: tuple[str, ...] = ()
+        self._web = None if options.web_port is None else Web(lambda: self._board.status(self._addresses))
+
+        def hear(news: News) -> None:
+            self._board.hear(news)
+            tell(news)
+
+        self._tell = hear
         self._pool = Pool(charter, options.pool_capacity, clock)
         self._standings, self._keeping = options.standings, threading.Lock()
         known = standings.read(options.standings)
@@ -62,14 +74,14 @@ class SwarmNode:
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._offers = Offers(identity, charter, self._admission, clock, options.tempo)
         self._gathering = Gathering(
-            options, charter, self._admission, identity.peer_id, verifier, tell, clock,
+            options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic,
         )  # fmt: skip
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
             digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
-        self._connection = Connection(options, identity, services, tell, met=self._meet, joined=self._offers.renew)
+        self._connection = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told = (0.0, 0.0)
@@ -78,6 +90,8 @@ class SwarmNode:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
         admission.require(self._charter, self._options.key)
         await self._connection.start()
+        if self._web is not None:
+            await self._web.start(self._options.web_host, self._options.web_port or 0)
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
@@ -91,6 +105,8 @@ class SwarmNode:
     async def close(self) -> None:
         """Leave the swarm, ending p2pd. Safe to call twice."""
         self._loop = None
+        if self._web is not None:
+            await self._web.close()
         await end(self._tasks)
         await self._gathering.finish()
         await self._connection.close()
@@ -100,6 +116,12 @@ class SwarmNode:
     def pid(self) -> int:
         """The process id of p2pd; raises PeerAway while it is being started again."""
         return self._connection.dht.pid
+
+    @property
+    def web_port(self) -> int:
+        """Where the status page is, of a node that offers one."""
+        assert self._web is not None, "options.web_port"
+        return self._web.port
 
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; raises PeerAway while the network starts again."""
@@ -188,6 +210,9 @@ class SwarmNode:
             if rates != self._told:
                 self._told = rates
                 self._tell(TrafficCounted(up=rates[0], down=rates[1]))
+            if self._web is not None:
+                with suppress(PeerAway):  # the network starts again: those known before are shown
+                    self._addresses = tuple(await self._connection.dht.addresses())[:SHOWN]
             if time.monotonic() - kept > KEEP_S:
                 kept = time.monotonic()
                 self._keep_standings()

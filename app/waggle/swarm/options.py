@@ -13,6 +13,8 @@ class SwarmOptions:
     announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
     key: bytes = field(default=b"", repr=False)  # of a private swarm
+    web_host: str = "127.0.0.1"
+    web_port: int | None = None  # of the status page; None: none, 0: any free one
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
     standings: Path | None = None  # where what was learned about peers is kept
     peers_per_pull: int = 8  # K

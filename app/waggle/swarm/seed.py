@@ -1,7 +1,11 @@
-"""A seed: a node that trains nothing. Others meet through it and fetch the charter document from it."""
+"""A seed: a node that trains nothing. Others meet through it and fetch the charter document from it.
+
+One that shows a status page also looks into what the others share, as every node does, and judges it.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from waggle.errors import CharterError, SwarmError
 from waggle.swarm import greeting
@@ -11,9 +15,11 @@ from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway, Services, open_dht
 from waggle.swarm.identity import Identity, name_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
 
 
 async def run(
@@ -25,18 +31,45 @@ async def run(
     )
     await connection.start()
     try:
-        say(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
-        for address in await connection.dht.addresses():
-            say(address)
-        stopped = asyncio.create_task(stop.wait())
-        running = asyncio.create_task(connection.run())
-        await asyncio.wait((stopped, running), return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if running.done():
-            running.result()
-        running.cancel()
+        _introduce(identity, charter, await connection.dht.addresses(), say)
+        await _until(stop, connection.run())
     finally:
         await connection.close()
+
+
+async def run_with_page(
+    options: SwarmOptions,
+    identity: Identity,
+    charter: Charter,
+    verifier: Verifier,
+    say: Callable[[str], None],
+    stop: asyncio.Event,
+) -> None:
+    """The same with a status page at `options.web_port`. Raises SwarmError."""
+    node = SwarmNode(options, charter, identity, verifier, lambda news: _say(news, say))
+    try:
+        await node.start()
+        _introduce(identity, charter, await node.addresses(), say)
+        say(f"Status page: http://{options.web_host}:{node.web_port}/")
+        await _until(stop, node.run())
+    finally:
+        await node.close()
+
+
+def _introduce(identity: Identity, charter: Charter, addresses: Sequence[str], say: Callable[[str], None]) -> None:
+    say(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
+    for address in addresses:
+        say(address)
+
+
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Work until told to stop; raise what only a fault of ours can raise in it."""
+    stopped, running = asyncio.create_task(stop.wait()), asyncio.create_task(work)
+    await asyncio.wait((stopped, running), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if running.done():
+        running.result()
+    running.cancel()
 
 
 async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:

@@ -1,0 +1,106 @@
+"""What the status page says is what arrived, and the page shows strangers' words as words."""
+
+import re
+
+import msgspec
+import pytest
+
+from swarm.live import judged
+from waggle.swarm import status_page
+from waggle.swarm.board import MAX_MEMBERS, PRESENT_S, Board
+from waggle.swarm.news import GroupsArrived, RecordDropped
+from waggle.tasks.charter import first_swarm
+
+NOW = 1_800_000_000.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def board(clock: Clock) -> Board:
+    return Board(first_swarm(), clock)
+
+
+def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_number: int = 1) -> GroupsArrived:
+    """Groups of the specialty bf whose mean reward is 0.5."""
+    return GroupsArrived(
+        origin=origin.to_bytes(38, "big"), round=round_number, model=model,
+        groups=tuple(judged(1, index) for index in range(groups)),
+    )  # fmt: skip
+
+
+def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: Board, clock: Clock) -> None:
+    board.hear(arrived(1, groups=3, round_number=7))
+    board.hear(arrived(2, model="Qwen"))
+    board.hear(RecordDropped(origin=b"x", reason="too large"))
+    status = board.status(("/ip4/192.0.2.1",))
+    assert [(one.groups, one.reward, one.round) for one in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
+    assert [(one.name, one.members) for one in status.models] == [("Qwen", 1), ("Starter", 1)]
+    rewards = {one.dataset: (one.groups, one.reward) for one in status.specialties}
+    assert rewards["bf"] == (4, 0.5)
+    assert rewards["binary_matrix"] == (0, None)
+    assert (status.groups, status.dropped, status.minutes[-1]) == (4, 1, 4)
+
+
+def test_groups_per_minute_are_those_of_whole_minutes(board: Board, clock: Clock) -> None:
+    for _ in range(3):
+        board.hear(arrived(1, groups=4))
+        clock.now += 60
+    assert board.status(()).groups_per_minute == 4
+    clock.now += 3600
+    assert sum(board.status(()).minutes) == 0
+    assert board.status(()).groups == 12
+
+
+def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memory(board: Board, clock: Clock) -> None:
+    for origin in range(MAX_MEMBERS + 10):
+        board.hear(arrived(origin))
+    assert len(board.status(()).members) == MAX_MEMBERS
+    clock.now += PRESENT_S
+    assert board.status(()).members == ()
+
+
+HOSTILE = '<script>alert("1")</script>\\'
+
+
+def test_strangers_words_are_shown_as_words(board: Board) -> None:
+    board.hear(arrived(1, model=HOSTILE))
+    status = msgspec.structs.replace(board.status(("<b>",)), swarm="<i>")
+    page, metrics = status_page.html(status), status_page.metrics(status)
+    assert "<script" not in page
+    assert "<i>" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+    assert r'{model="<script>alert(\"1\")</script>\\"} 1' in metrics
+
+
+def test_the_page_loads_nothing_and_runs_nothing(board: Board) -> None:
+    board.hear(arrived(1))
+    page = status_page.html(board.status(()))
+    assert not re.search(r"https?://|src=|url\(|@import|<link|\son\w+=", page)
+
+
+def test_metrics_have_the_form_that_prometheus_reads(board: Board) -> None:
+    board.hear(arrived(1, groups=2))
+    line = re.compile(r'(# (HELP|TYPE) waggle_\w+ .+|waggle_\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.e+-]+)')
+    text = status_page.metrics(board.status(()))
+    assert all(line.fullmatch(each) for each in text.splitlines())
+    assert 'waggle_reward_mean{specialty="bf"} 0.5' in text
+    assert "waggle_groups_total 2" in text
+
+
+def test_before_anybody_came_the_page_says_so(board: Board) -> None:
+    page = status_page.html(board.status(()))
+    assert "Nobody has shared anything lately" in page
+    assert "Nobody yet." in page
