@@ -8,15 +8,16 @@ import pytest
 from waggle.engine import control
 from waggle.errors import EngineError
 from waggle.paths import Home
-from waggle.protocol import commands, events
+from waggle.protocol import commands, events, wire
 
 
 async def obey(command):
     return (events.CommandDone(id=command.id),)
 
 
-@pytest.fixture
-async def home(tmp_path):
+@pytest.fixture(params=["a unix socket", "a port and a secret, as on Windows"])
+async def home(tmp_path, request, monkeypatch):
+    monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
     made = Home(tmp_path / "h").prepare()
     server = await control.serve(made, obey)
     yield made
@@ -29,7 +30,28 @@ async def test_a_command_is_answered_through_the_socket(home):
 
 
 async def test_only_this_user_can_reach_the_socket(home):
-    assert stat.S_IMODE(control.socket_path(home).parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(home.control.stat().st_mode) == 0o700
+
+
+async def test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "UNIX", False)
+    home = Home(tmp_path / "h").prepare()
+    server = await control.serve(home, obey)
+    for said in (b"\n", b"guess\n", wire.line(commands.Resume(id="1"))):
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(said + wire.line(commands.Resume(id="2")))
+        assert await reader.read() == b""
+        writer.close()
+    server.close()
+
+
+@pytest.mark.parametrize("note", [b"", b"1 2 3", b"port secret", b"99999 secret"])
+def test_a_damaged_note_of_the_port_is_an_engine_that_does_not_run(tmp_path, monkeypatch, note):
+    monkeypatch.setattr(control, "UNIX", False)
+    home = Home(tmp_path / "h").prepare()
+    (home.control / "engine.port").write_bytes(note)
+    with pytest.raises(EngineError, match="No engine is running"):
+        control.ask(home, commands.Status(id="1"))
 
 
 async def test_a_second_engine_for_the_same_folder_is_refused(home):

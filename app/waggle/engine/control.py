@@ -1,7 +1,4 @@
-"""The control socket: `waggle ctl` and scripts ask the engine through it. Only this user can open its folder.
-
-Left out: Windows, whose named pipe comes with its installer.
-"""
+"""The control socket: `waggle ctl` and scripts ask the engine through it. Only this user can open its folder."""
 
 import asyncio
 import contextlib
@@ -12,12 +9,15 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from waggle.engine import loopback
 from waggle.errors import EngineError
 from waggle.paths import Home
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
+UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see loopback.py
+KNOCK = 5.0  # seconds for an engine that runs to be noticed
 LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
 
@@ -33,11 +33,7 @@ def socket_path(home: Home) -> Path:
 
 async def serve(home: Home, obey: Obey) -> asyncio.Server:
     """Listen for commands; raises EngineError when another engine already does."""
-    path = socket_path(home)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
     require_free(home)
-    path.unlink(missing_ok=True)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the asker left before the answer
@@ -47,12 +43,18 @@ async def serve(home: Home, obey: Obey) -> asyncio.Server:
                 await writer.drain()
         writer.close()
 
+    if not UNIX:
+        return await loopback.listen(home.control, talk, limit=wire.MAX_LINE)
+    path = socket_path(home)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    path.unlink(missing_ok=True)
     return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
 
 
 def require_free(home: Home) -> None:
     """Raise EngineError when an engine runs for this folder, before anything in it is touched."""
-    if _answers(socket_path(home)):
+    if _answers(home):
         raise EngineError("Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home.")
 
 
@@ -70,9 +72,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent]:
     """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
     try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(seconds)
-            connection.connect(str(socket_path(home)))
+        with _connect(home, seconds) as connection:
             connection.sendall(wire.line(command))
             answers: list[AnyEvent] = []
             for line in connection.makefile("rb"):
@@ -86,10 +86,23 @@ def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 
 
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-        return True
+def _connect(home: Home, seconds: float) -> socket.socket:
+    """Raises OSError where nobody listens."""
+    if not UNIX:
+        return loopback.connect(home.control, seconds)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(str(socket_path(home)))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _answers(home: Home) -> bool:
+    try:
+        _connect(home, KNOCK).close()
+    except OSError:
+        return False
+    return True
