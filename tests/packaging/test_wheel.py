@@ -1,0 +1,40 @@
+"""The wheel, installed away from the source: what `pipx install` gives a person."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    pytest.importorskip("hatchling", reason="comes with `dev.py package`")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def test_it_holds_the_starter_the_look_and_nothing_of_the_tests(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for name in ("starter/model.safetensors", "audit.jsonl", "look/tokens.toml", "look/icons/home.svg", "waggle.svg"):
+        assert f"waggle/resources/{name}" in names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"waggle"}
+    assert not [name for name in names if "test" in name.lower() and not name.endswith("selftest.py")]
+
+
+def test_installed_in_an_environment_of_its_own_it_finds_what_ships_with_it(wheel, tmp_path):
+    venv.create(tmp_path / "v", symlinks=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "v"), "platbase": str(tmp_path / "v")}))
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # the dependencies, installed already
+    zipfile.ZipFile(wheel).extractall(site)
+    code = "from waggle import cli, paths; print(paths.resources(), paths.starter().is_dir()); cli.main(['--version'])"
+    said = subprocess.run([tmp_path / "v/bin/python", "-c", code], capture_output=True, text=True, check=True, env={})
+    assert said.stdout.splitlines()[0] == f"{site / 'waggle/resources'} True"
+    assert said.stdout.splitlines()[1].startswith("waggle 0.")
