@@ -38,6 +38,14 @@ class Home:
     def known_peers(self) -> Path:
         return self.root / "known_peers.json"
 
+    def known_peers_of(self, charter: str) -> Path:
+        """The same for a swarm that was joined or created, by the hash of its charter in hex."""
+        return self.root / "known_peers" / f"{charter}.json"
+
+    @property
+    def swarms(self) -> Path:
+        return self.root / "swarms.json"
+
     @property
     def standings(self) -> Path:
         return self.root / "standings.json"
@@ -66,7 +74,7 @@ class Home:
 
     def prepare(self) -> "Home":
         """Make the folders; raises OSError where the disk says no."""
-        for folder in (self.root, self.checkpoints, self.events, self.charters, self.control):
+        for folder in (self.root, self.checkpoints, self.events, self.charters, self.root / "known_peers", self.control):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from waggle.engine import loopback
-from waggle.errors import EngineError
+from waggle.errors import EngineError, WaggleError
 from waggle.paths import Home
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand
@@ -65,7 +65,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         command = wire.command(line)
         name = command.id
         return await obey(command)
-    except EngineError as error:
+    except WaggleError as error:
         return (events.CommandRefused(id=name, title=error.title, advice=error.advice),)
 
 

@@ -11,7 +11,7 @@ from waggle.errors import EngineError
 from waggle.protocol import commands, events
 from waggle.protocol.about_peer import about
 from waggle.protocol.sentence import sentence
-from waggle.protocol.state import Snapshot, State
+from waggle.protocol.state import AnyEvent, Snapshot, State
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _say(describe(status(home)))
 
 
-def ask(home: paths.Home, command: commands.AnyCommand) -> list[events.EngineEvent | Snapshot]:
+def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
     """The answers to one command; raises EngineError when it is refused."""
     answers = control.ask(home, command)
     if isinstance(answers[-1], events.CommandRefused):

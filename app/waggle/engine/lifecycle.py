@@ -12,6 +12,7 @@ from typing import assert_never
 
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
+from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError
 from waggle.protocol import commands, events
@@ -40,6 +41,8 @@ class Lifecycle:
         self._began = False
         self.stopped = asyncio.Event()
         self.gate = Gate(self._gate_waits)
+        self.again = ""  # why the engine prepares anew after this stop; empty: it ends
+        self.swarms: Swarms | None = None
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
 
     def round_ended(self) -> None:
@@ -61,6 +64,11 @@ class Lifecycle:
         self._release()
         self.gate.stop()
 
+    def start_again(self, reason: str) -> None:
+        """End after the step in progress, for something else to begin in the same process."""
+        self.again = reason
+        self.stop()
+
     async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
         """Do it, then answer: any events that are meant for the asker alone, and CommandDone last."""
         answers: list[AnyEvent] = []
@@ -73,6 +81,11 @@ class Lifecycle:
                 self.stop()
             case commands.ChoosePeer():
                 self.choose_peer(command.peer, command.choice)
+            case (
+                commands.ListSwarms() | commands.CreateSwarm() | commands.ReadInvite() | commands.ChooseSwarm()
+                | commands.ForgetSwarm() | commands.WriteInvite()
+            ):  # fmt: skip
+                answers += await self._swarms().obey(command)
             case commands.Status():
                 answers.append(Snapshot(state=self._teller.state))
             case commands.QueryHistory():
@@ -80,6 +93,11 @@ class Lifecycle:
             case _:
                 assert_never(command)
         return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+
+    def _swarms(self) -> Swarms:
+        if self.swarms is None:
+            raise EngineError("The engine is still starting.", "Try again in a moment.")
+        return self.swarms
 
     async def _pause(self, command: commands.Pause) -> None:
         self._set_timer(command.until)

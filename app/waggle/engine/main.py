@@ -13,15 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from waggle import paths, settings
-from waggle.engine import control, stdio
+from waggle.engine import control, stdio, swarms
 from waggle.engine.contribution import Contribution, Plan
+from waggle.engine.desk import Desk
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
 from waggle.policy import checkpoint
-from waggle.protocol import events, wire
+from waggle.protocol import commands, events, wire
+from waggle.protocol.gatherings import StartedAgain
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,8 +46,14 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     teller = Teller(home.events)
     teller.attach(writer)
     try:
-        chosen = settings.read(home.settings, tuple(arguments.set))
-        await _contribute(home, chosen, teller, stdio_commands=arguments.stdio, writer=writer)
+        desk = Desk()
+        server = await control.serve(home, desk.obey)
+        _listen(desk, writer if arguments.stdio else None)
+        try:
+            while await _contribute_or_go_back(home, arguments, teller, desk):
+                pass
+        finally:
+            server.close()
     except WaggleError as error:
         teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
         return 1
@@ -67,20 +75,39 @@ def _home(chosen: Path | None) -> paths.Home:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute(
-    home: paths.Home, chosen: settings.Settings, teller: Teller, *, stdio_commands: bool, writer: stdio.Writer
-) -> None:
+async def _contribute_or_go_back(home: paths.Home, arguments: argparse.Namespace, teller: Teller, desk: Desk) -> bool:
+    """A swarm that cannot be joined must not be chosen for good: then the one before is. Raises WaggleError."""
+    try:
+        return await _contribute(home, arguments, teller, desk)
+    except WaggleError as error:
+        if not desk.reason or not swarms.gone_back(home):
+            raise
+        teller.tell(
+            events.Warned(title=f"That swarm could not be joined: {error.title}", advice="You are back in the one before.")
+        )
+        desk.reason = "Going back."
+        return True
+
+
+async def _contribute(home: paths.Home, arguments: argparse.Namespace, teller: Teller, desk: Desk) -> bool:
+    """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
+    chosen = swarms.applied(home, settings.read(home.settings, tuple(arguments.set)))
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
+    before = teller.state
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
         history = History(home.history)
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history)
         stack.callback(lifecycle.gate.stop)
-        server = await control.serve(home, lifecycle.obey)
-        stack.callback(server.close)
-        _listen(lifecycle, writer if stdio_commands else None)
+        if desk.reason:
+            teller.tell(StartedAgain(reason=desk.reason))
+        lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again)
+        if before.phase == "paused":  # what a person paused stays so
+            await lifecycle.obey(commands.Pause(id="", until=before.until))
+        desk.sit(lifecycle)
+        stack.callback(desk.rise)
         if history.set_aside:
             teller.tell(
                 events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
@@ -88,10 +115,10 @@ async def _contribute(
         try:
             prepared = await prepare(home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped)
         except Stopped:  # in the middle of a download, which keeps what has come
-            teller.tell(events.EngineStopped(round=teller.state.round))
-            return
+            return _ended(lifecycle, teller, desk, teller.state.round)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
+        await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -100,7 +127,15 @@ async def _contribute(
         if _failed(watching):
             watching.result()
         watching.cancel()
-    teller.tell(events.EngineStopped(round=contribution.round))
+    return _ended(lifecycle, teller, desk, contribution.round)
+
+
+def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:
+    """Whether this end is the beginning of something else."""
+    desk.reason = "" if desk.stopped else lifecycle.again
+    if not desk.reason:
+        teller.tell(events.EngineStopped(round=number))
+    return bool(desk.reason)
 
 
 def _failed(task: asyncio.Future[None]) -> bool:
@@ -136,18 +171,18 @@ def _contribution(
     )
 
 
-def _listen(lifecycle: Lifecycle, writer: stdio.Writer | None) -> None:
+def _listen(desk: Desk, writer: stdio.Writer | None) -> None:
     """Take commands from stdin (where a window writes them) and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: stdin's end and ctl remain
-            loop.add_signal_handler(name, lifecycle.stop)
+            loop.add_signal_handler(name, desk.stop)
     if writer is None:
         return
     answering: set[asyncio.Task[None]] = set()
 
     async def answer(line: bytes) -> None:
-        for event in await control.answers_to(line, lifecycle.obey):
+        for event in await control.answers_to(line, desk.obey):
             writer(wire.line(event))
 
     def got(line: bytes) -> None:
@@ -155,4 +190,4 @@ def _listen(lifecycle: Lifecycle, writer: stdio.Writer | None) -> None:
         answering.add(task)
         task.add_done_callback(answering.discard)
 
-    stdio.read_lines(loop, got, lifecycle.stop)
+    stdio.read_lines(loop, got, desk.stop)

@@ -8,7 +8,7 @@ from typing import assert_never
 from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
-from waggle.errors import CharterError, EngineError
+from waggle.errors import CharterError, EngineError, SettingsError
 from waggle.protocol import events
 from waggle.settings import Settings
 from waggle.swarm import admission, news
@@ -34,7 +34,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         key=key,
         web_host=chosen.web.host,
         web_port=chosen.web.port or None,
-        known_peers=home.known_peers,
+        known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
         standings=home.standings,
     )
 
@@ -55,6 +55,15 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     paths.put(kept, charters.encode(charter))
     return charter
+
+
+def specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
+    """What this node asks about; empty means everything. Raises SettingsError."""
+    known = [specialty.dataset for specialty in charter.specialties]
+    for name in chosen.learning.specialties:
+        if name not in known:
+            raise SettingsError(f"{charter.name} has no specialty {name}.", f"learning.specialties may name {', '.join(known)}.")
+    return chosen.learning.specialties
 
 
 async def join(

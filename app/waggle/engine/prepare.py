@@ -12,10 +12,9 @@ from pathlib import Path
 
 import waggle
 from waggle import paths
-from waggle.engine import model, others
+from waggle.engine import model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import SettingsError
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.protocol import PROTOCOL, events
@@ -42,6 +41,7 @@ class Prepared:
     node: Node
     watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or with a fault of ours in its background work
     choose_peer: Callable[[str, Choice], None]
+    addresses: swarms.Addresses
     rules: Rules
     opened: Opened
     base: str
@@ -57,7 +57,7 @@ async def prepare(
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
     charter = await others.charter_of(home, chosen)
-    specialties = _specialties(chosen, charter)
+    specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = await model.find(chosen.model, teller, gate, stopped)
 
@@ -89,6 +89,7 @@ async def prepare(
         node=node,
         watch_swarm=swarm.run,
         choose_peer=partial(others.choose, swarm),
+        addresses=swarm.addresses,
         rules=_rules(chosen, charter),
         opened=opened,
         base=base,
@@ -115,15 +116,6 @@ def _model_name(folder: Path, parameters: int) -> str:
 def _seed(peer_id: bytes) -> int:
     """Every node draws and samples differently, and the same again after a restart."""
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
-
-
-def _specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
-    """What this node asks about; empty means everything. Raises SettingsError."""
-    known = [specialty.dataset for specialty in charter.specialties]
-    for name in chosen.learning.specialties:
-        if name not in known:
-            raise SettingsError(f"{charter.name} has no specialty {name}.", f"learning.specialties may name {', '.join(known)}.")
-    return chosen.learning.specialties
 
 
 def _rules(chosen: Settings, charter: Charter) -> Rules:

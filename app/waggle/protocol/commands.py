@@ -41,4 +41,40 @@ class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
     choice: Choice
 
 
-AnyCommand = ChoosePeer | Pause | Resume | Stop | Status | QueryHistory
+class ListSwarms(Command, frozen=True, kw_only=True, tag=True):
+    """Answered by SwarmsTold before the CommandDone."""
+
+
+class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
+    """Write a charter of (dataset, difficulty) pairs and remember it. Answered by SwarmCreated."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)]
+    specialties: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=64)]
+    model_hint: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    private: bool = False
+
+
+class ReadInvite(Command, frozen=True, kw_only=True, tag=True):
+    """Look at what a link invites to, joining nothing. Answered by InviteRead."""
+
+    link: Annotated[str, msgspec.Meta(max_length=8192)]
+
+
+class ChooseSwarm(Command, frozen=True, kw_only=True, tag=True):
+    """Take part in a swarm that is remembered or was just looked at; the engine starts again there, with the same weights."""
+
+    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ForgetSwarm(Command, frozen=True, kw_only=True, tag=True):
+    """Remember a swarm no more. Answered by SwarmsTold."""
+
+    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class WriteInvite(Command, frozen=True, kw_only=True, tag=True):
+    """A link to the swarm that is taken part in. Answered by InviteWritten."""
+
+
+SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
+AnyCommand = SwarmCommand | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.protocol import events as e
+from waggle.protocol import gatherings as g
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS = 200, 500, 40, 400, 20
 AHAS = 64  # specialties of the largest charter
@@ -84,6 +85,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     problem: e.EngineFailed | None = None
     gone: e.EngineGone | None = None
     warnings: tuple[e.Warned, ...] = ()  # newest first
+    swarms: g.SwarmsTold | None = None
+    created: g.SwarmCreated | None = None
+    looked: g.InviteRead | None = None
+    invite: g.InviteWritten | None = None  # to the swarm of now
 
     @property
     def members(self) -> tuple[e.PeerInfo, ...]:
@@ -98,7 +103,7 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | Snapshot
+AnyEvent = e.EngineEvent | g.GatheringEvent | Snapshot
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -211,12 +216,31 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 for group in event.groups
             )
             return replace(state, cards=_newest(cards, state.cards))
+        case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
+            return _apply_gathering(state, event)
         case e.RecordRejected():
             return replace(state, totals=replace(state.totals, rejected=state.totals.rejected + 1))
         case e.TrafficMeasured():
             return replace(state, up=event.up, down=event.down)
         case _:
             return state
+
+
+def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
+    match event:
+        case g.SwarmsTold():
+            return replace(state, swarms=event)
+        case g.SwarmCreated():
+            return replace(state, created=event)
+        case g.InviteRead():
+            return replace(state, looked=event)
+        case g.InviteWritten():
+            return replace(state, invite=event)
+        case g.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
+            return replace(
+                state, phase="preparing", phase_since=event.at, until=None, preparing=None, stage=None, cards=(), peers={},
+                reach="connecting", address="", seeds_tried=0, waiting=0, invite=None, looked=None, up=0.0, down=0.0,
+            )  # fmt: skip
 
 
 def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownCompletion, ...]) -> Card:

@@ -17,6 +17,10 @@ class SoloSwarm:
     async def close(self) -> None:
         """Nothing to close."""
 
+    async def addresses(self) -> list[str]:
+        """Nobody can reach it."""
+        return []
+
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
         """Nobody is told: 0 bytes."""
         return 0

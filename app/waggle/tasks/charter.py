@@ -18,6 +18,9 @@ REASONING_GYM = "0.1.25"
 MAX_BYTES = 64 * 1024  # of a charter document
 LONGEST_COMPLETION = 20_000  # characters, under any charter
 
+LONGEST_TITLE = 40
+MODEL_HINT = 80  # characters
+
 Setting = int | float | bool | str | list[int | str]
 
 
@@ -25,7 +28,7 @@ class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One kind of task: a reasoning-gym dataset with its settings, and the words a person sees."""
 
     dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
-    title: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    title: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
     settings: dict[str, Setting] = {}
 
 
@@ -45,6 +48,8 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
     # Of a private swarm; left out by public ones, whose hash thereby stays what it was before there was this field.
     admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")] | msgspec.UnsetType = msgspec.UNSET
+    # Which model its author has in mind: words for people, binding nobody. Left out where there are none, as in older charters.
+    model_hint: Annotated[str, msgspec.Meta(min_length=1, max_length=MODEL_HINT)] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_private(self) -> bool:
@@ -86,7 +91,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
         raise CharterError(f"This charter cannot be read: {error}.") from error
-    _check(charter)
+    check(charter)
     if expected is not None and charter.digest != expected:
         raise CharterError("This charter is not the one the invite names.", "Do not join: it was changed on the way.")
     return charter
@@ -100,12 +105,14 @@ def read(path: Path, *, expected: bytes | None = None) -> Charter:
         raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
 
 
-def _check(charter: Charter) -> None:
+def check(charter: Charter) -> None:
+    """Raise CharterError for what the types cannot say."""
     names = [specialty.dataset for specialty in charter.specialties]
     if len(set(names)) != len(names):
         raise CharterError("A charter names each specialty once.")
-    if not all(words.isprintable() for words in (charter.name, *(specialty.title for specialty in charter.specialties))):
-        raise CharterError("A charter's name and titles are plain words on one line.")
+    hint = charter.model_hint or ""
+    if not all(words.isprintable() for words in (charter.name, hint, *(specialty.title for specialty in charter.specialties))):
+        raise CharterError("A charter's name, hint and titles are plain words on one line.")
     if charter.prompt.count("{question}") != 1:
         raise CharterError("A charter's prompt must contain {question} once.")
     if charter.group_size_min > charter.group_size_max:

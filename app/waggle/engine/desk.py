@@ -1,0 +1,49 @@
+"""The desk: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
+
+import asyncio
+
+from waggle.engine.lifecycle import Lifecycle
+from waggle.errors import EngineError
+from waggle.protocol.commands import AnyCommand, Stop
+from waggle.protocol.state import AnyEvent
+
+PATIENCE = 60.0  # seconds for the old swarm to be left
+
+
+class Desk:
+    """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
+
+    def __init__(self) -> None:
+        self._lifecycle: Lifecycle | None = None
+        self._there = asyncio.Event()
+        self.reason = ""
+        self.stopped = False
+
+    def sit(self, lifecycle: Lifecycle) -> None:
+        """From now on this one obeys."""
+        self._lifecycle = lifecycle
+        self._there.set()
+        if self.stopped:
+            lifecycle.stop()
+
+    def rise(self) -> None:
+        """Whoever asks waits for the next one."""
+        self._lifecycle = None
+        self._there.clear()
+
+    def stop(self) -> None:
+        """End the engine, also in the middle of starting again."""
+        self.stopped = True
+        if self._lifecycle is not None:
+            self._lifecycle.stop()
+
+    async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
+        """Raises WaggleError for what cannot be done."""
+        self.stopped = self.stopped or isinstance(command, Stop)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._there.wait()
+        except TimeoutError as error:
+            raise EngineError("The engine is starting again.", "Try again in a moment.") from error
+        assert self._lifecycle is not None
+        return await self._lifecycle.obey(command)

@@ -1,0 +1,291 @@
+"""Swarms: those a person knows. Creates one, looks at an invite, writes one, and goes elsewhere with the same weights."""
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from waggle import paths
+from waggle.engine import others
+from waggle.errors import CharterError, EngineError, SwarmError
+from waggle.protocol import commands
+from waggle.protocol import gatherings as told
+from waggle.settings import Settings
+from waggle.swarm import admission, book, invite, known_peers
+from waggle.swarm.address import is_address
+from waggle.swarm.book import Entry
+from waggle.swarm.dht import require_port
+from waggle.swarm.visit import visit
+from waggle.tasks import charter as charters
+from waggle.tasks import offered
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+Answer = told.SwarmsTold | told.SwarmCreated | told.InviteRead | told.InviteWritten
+Addresses = Callable[[], Awaitable[list[str]]]
+
+
+async def _nowhere() -> list[str]:
+    return []
+
+
+def applied(home: paths.Home, chosen: Settings) -> Settings:
+    """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
+    known = book.read(home.swarms)
+    entry = known.entry(known.active or charters.first_swarm().digest.hex())
+    if entry is None or chosen.swarm.charter:
+        return chosen
+    port = chosen.swarm.port or _free(chosen.swarm.host, entry.port)
+    if not known.active:
+        return replace(chosen, swarm=replace(chosen.swarm, port=port))
+    return replace(chosen, swarm=replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, port=port))
+
+
+def gone_back(home: paths.Home) -> bool:
+    """Make the swarm of before the last choice the active one again; False where there is none to go back to."""
+    known = book.read(home.swarms)
+    if known.active == known.before:
+        return False
+    book.write(home.swarms, replace(known, active=known.before))
+    return True
+
+
+def _free(host: str, port: int) -> int:
+    """The port of last time, so that invites that were given stay true; 0 where somebody else has it now."""
+    try:
+        require_port(host, port)
+    except SwarmError:  # any other will do: known peers and seeds find each other all the same
+        return 0
+    return port
+
+
+class Swarms:
+    """Obeys the commands about swarms. `again` makes the engine start again; `addresses` are this node's, once it has some."""
+
+    def __init__(self, home: paths.Home, chosen: Settings, again: Callable[[str], None]) -> None:
+        self._home, self._chosen, self._again = home, chosen, again
+        self._looked: dict[str, invite.Invite] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self.charter: Charter | None = None  # that of now
+        self.addresses: Addresses = _nowhere
+
+    async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
+        """Raises WaggleError for what cannot be done; then nothing was changed."""
+        async with self._one_at_a_time:
+            match command:
+                case commands.ListSwarms():
+                    return (self._told(),)
+                case commands.CreateSwarm():
+                    return (await self._create(command), self._told())
+                case commands.ReadInvite():
+                    return (await self._look(command.link),)
+                case commands.ChooseSwarm():
+                    return self._choose(command.charter)
+                case commands.ForgetSwarm():
+                    return self._forget(command.charter)
+                case commands.WriteInvite():
+                    return (await self._invite(),)
+                case _:
+                    assert_never(command)
+
+    async def joined(self, charter: Charter, addresses: Addresses) -> None:
+        """The node is in its swarm: remember by which port it can be reached there."""
+        self.charter, self.addresses = charter, addresses
+        digest, known = charter.digest.hex(), book.read(self._home.swarms)
+        entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
+        if entry is not None and (port := _port(await addresses())):
+            book.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
+
+    def _told(self) -> told.SwarmsTold:
+        known, first = book.read(self._home.swarms), charters.first_swarm()
+        entries = [one for one in known.entries if one.charter != first.digest.hex()]
+        shown = [self._shown(first, Entry(charter=first.digest.hex()))]
+        for entry in entries:
+            with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
+                shown.append(self._shown(self._kept(entry.charter), entry))
+        offers = tuple(
+            told.SpecialtyOffer(
+                dataset=one.dataset, title=one.title, topic=one.topic,
+                samples={difficulty: level.sample for difficulty, level in one.levels.items()},
+            )
+            for one in offered.shipped()
+        )  # fmt: skip
+        return told.SwarmsTold(swarms=tuple(shown), offers=offers, fixed=self._fixed())
+
+    def _fixed(self) -> str:
+        """Why the settings leave no choice."""
+        if self._chosen.swarm.charter and self._chosen.swarm.charter != book.read(self._home.swarms).active:
+            return "swarm.charter in the settings, or on the command line, names the swarm."
+        return ""
+
+    def _shown(self, charter: Charter, entry: Entry | None) -> told.SwarmShown:
+        digest = charter.digest
+        return told.SwarmShown(
+            charter=digest.hex(),
+            name=charter.name,
+            specialties=tuple(
+                told.SpecialtyShown(title=one.title, difficulty=difficulty, sample=sample)
+                for one in charter.specialties
+                for difficulty, sample in [offered.recognised(one)]
+            ),
+            model_hint=charter.model_hint or "",
+            completion_characters=charter.completion_characters,
+            private=charter.is_private,
+            shipped=charter == charters.first_swarm(),
+            created=bool(entry and entry.created),
+            known=entry is not None,
+            active=self.charter is not None and self.charter.digest == digest,
+            members=entry.members if entry else 0,
+            seeds=len(entry.seeds) if entry else 0,
+        )
+
+    async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
+        key = admission.new_key() if command.private else b""
+        gate = admission.public_of(key) if key else ""
+        plain = offered.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
+        charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
+        known = book.read(self._home.swarms)
+        digest = charter.digest.hex()
+        entry = known.entry(digest) or Entry(charter=digest, created=True, added_at=time.time())
+        after = known.with_entry(entry)
+        self._keep(charter, key)
+        book.write(self._home.swarms, after)
+        return told.SwarmCreated(swarm=self._shown(charter, entry))
+
+    async def _look(self, text: str) -> told.InviteRead:
+        read = invite.read(text)
+        digest = read.charter.hex()
+        here: Charter | None = None
+        with suppress(CharterError):  # not met before
+            here = self._kept(digest)
+        seen = await visit(read, self._chosen.swarm.host)
+        charter = seen.charter or here
+        if charter is None:
+            raise SwarmError(
+                "Nobody answers at the addresses of this invite.",
+                "Its members may be off. Try again later, or ask for a newer invite.",
+            )
+        if charter.is_private:
+            admission.require(charter, read.key)
+        self._keep(charter, b"")
+        self._looked[digest] = read
+        known = book.read(self._home.swarms).entry(digest)
+        shown = replace(self._shown(charter, known), members=seen.members, seeds=len(read.seeds))
+        return told.InviteRead(swarm=shown, answered=seen.answered)
+
+    def _choose(self, digest: str) -> tuple[Answer, ...]:
+        if fixed := self._fixed():
+            raise EngineError("Another swarm cannot be chosen now.", fixed)
+        charter, known = self._kept(digest), book.read(self._home.swarms)
+        others.specialties(self._chosen, charter)
+        looked = self._looked.get(digest)
+        if charter != charters.first_swarm() or looked:
+            known = known.with_entry(_entry(digest, known.entry(digest), looked))
+        if looked and charter.is_private:
+            self._keep(charter, looked.key)
+        active = "" if charter == charters.first_swarm() and not looked else digest
+        if self.charter is not None and self.charter.digest.hex() == digest and known == book.read(self._home.swarms):
+            return (self._told(),)  # already there
+        book.write(self._home.swarms, replace(known, active=active, before=known.active))
+        self._again(f"Going to {charter.name}.")
+        return ()
+
+    def _forget(self, digest: str) -> tuple[Answer, ...]:
+        known = book.read(self._home.swarms)
+        if self.charter is not None and self.charter.digest.hex() == digest:
+            raise EngineError("This swarm is taken part in now.", "Choose another one first.")
+        book.write(self._home.swarms, known.without(digest))
+        for kept in (self._path(digest), self._home.known_peers_of(digest), self._home.admission(digest)):
+            kept.unlink(missing_ok=True)
+        self._looked.pop(digest, None)
+        return (self._told(),)
+
+    async def _invite(self) -> told.InviteWritten:
+        if self.charter is None:
+            raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
+        if self._chosen.swarm.solo:
+            raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
+        digest = self.charter.digest
+        own = _best(await self.addresses())
+        met = known_peers.read(others.options_of(self._home, self._chosen).known_peers)
+        further = [one for one in (*self._chosen.swarm.seeds, *met) if one not in own and not _is_local(one)]
+        seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
+        if not seeds:
+            raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
+        key = admission.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        link = invite.write(invite.Invite(charter=digest, seeds=seeds, key=key))
+        return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach(seeds))
+
+    def _path(self, digest: str) -> Path:
+        return self._home.charters / f"{digest}.json"
+
+    def _keep(self, charter: Charter, key: bytes) -> None:
+        """The key first: a private swarm without it could only be looked at."""
+        try:
+            if key:
+                admission.keep(self._home.admission(charter.digest.hex()), key)
+            paths.put(self._path(charter.digest.hex()), charters.encode(charter))
+        except OSError as error:
+            raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
+
+    def _kept(self, digest: str) -> Charter:
+        """Raises CharterError."""
+        first = charters.first_swarm()
+        return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
+
+
+def _entry(digest: str, entry: Entry | None, looked: invite.Invite | None) -> Entry:
+    """What the book says after joining: the newest invite's seeds first."""
+    before = entry or Entry(charter=digest, added_at=time.time())
+    seeds = dict.fromkeys((*(looked.seeds if looked else ()), *before.seeds))
+    return replace(before, seeds=tuple(seeds)[: invite.MAX_SEEDS])
+
+
+def _digest(charter: Charter) -> str:
+    """What every member's questions must hash to; raises CharterError for settings by which none can be made."""
+    verifier = Verifier(charter)
+    try:
+        return verifier.digest()
+    finally:
+        verifier.close()
+
+
+def _host(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    parts = address.split("/")
+    return ipaddress.ip_address(parts[2]) if parts[1] in ("ip4", "ip6") else None
+
+
+def _is_local(address: str) -> bool:
+    host = _host(address)
+    return host is not None and host.is_loopback
+
+
+def _best(addresses: list[str]) -> list[str]:
+    """Those that others can use first: public, then of this network, and this computer's own only where there is nothing else."""
+    known = [one for one in addresses if is_address(one)]
+    useful = [one for one in known if not _is_local(one)] or known
+    return sorted(useful, key=lambda one: (host := _host(one)) is not None and not host.is_global)[:OWN]
+
+
+def _reach(seeds: tuple[str, ...]) -> str:
+    """From where an invite with these seeds can be followed."""
+    hosts = [_host(one) for one in seeds]
+    if any(host is None or host.is_global for host in hosts):
+        return "It works from anywhere."
+    if all(host is not None and host.is_loopback for host in hosts):
+        return "It works on this computer only."
+    return "It works on your network only: no address is known that is reachable from outside."
+
+
+def _port(addresses: list[str]) -> int:
+    for address in addresses:
+        parts = address.split("/")
+        if parts[3] in ("tcp", "udp") and not address.count("p2p-circuit"):
+            return int(parts[4])
+    return 0

@@ -1,0 +1,80 @@
+"""The book of swarms: those a person created or joined, with the seeds of their invites, and which one is active.
+
+Left out: charters, and the keys of private swarms, each in a file of its own.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec.structs import replace
+
+from waggle import paths
+from waggle.errors import UNREADABLE, SwarmError
+from waggle.swarm.address import is_address
+from waggle.swarm.invite import MAX_SEEDS
+
+MOST = 64  # swarms
+MAX_BYTES = 256 * 1024
+
+Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """`charter` is the hash in hex; `port` is the one this node was last reached at there, so that invites stay true."""
+
+    charter: Hash
+    seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_SEEDS)] = ()
+    created: bool = False  # here
+    added_at: float = 0.0
+    members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when it was last asked
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+
+
+class Book(msgspec.Struct, frozen=True, kw_only=True):
+    """`active` is empty for the swarm that ships with Waggle."""
+
+    active: HashOrNone = ""
+    before: HashOrNone = ""  # the last choice
+    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST)] = ()
+
+    def entry(self, charter: str) -> Entry | None:
+        return next((one for one in self.entries if one.charter == charter), None)
+
+    def with_entry(self, entry: Entry) -> "Book":
+        """With this one added, or in the place of what was known of the same swarm; raises SwarmError for one too many."""
+        if self.entry(entry.charter):
+            return replace(self, entries=tuple(entry if one.charter == entry.charter else one for one in self.entries))
+        if len(self.entries) >= MOST:
+            raise SwarmError(f"{MOST} swarms are remembered already.", "Forget one first.")
+        return replace(self, entries=(*self.entries, entry))
+
+    def without(self, charter: str) -> "Book":
+        return replace(self, entries=tuple(one for one in self.entries if one.charter != charter))
+
+
+def read(path: Path) -> Book:
+    """Empty where there is none. One that is damaged is set aside, and SwarmError says where."""
+    try:
+        with path.open("rb") as file:
+            book = msgspec.json.decode(file.read(MAX_BYTES), type=Book)
+    except FileNotFoundError:
+        return Book()
+    except (OSError, *UNREADABLE) as error:
+        aside = path.with_suffix(".damaged")
+        try:
+            os.replace(path, aside)
+        except OSError as stuck:
+            raise SwarmError(f"The list of swarms {path} cannot be read.", "Check who owns it.") from stuck
+        raise SwarmError("The list of swarms was damaged and is begun anew.", f"The old one is kept as {aside}.") from error
+    return replace(book, entries=tuple(one for one in book.entries if all(map(is_address, one.seeds))))
+
+
+def write(path: Path, book: Book) -> None:
+    """Raises SwarmError where the disk says no."""
+    try:
+        paths.put(path, msgspec.json.format(msgspec.json.encode(book)))
+    except OSError as error:
+        raise SwarmError(f"The list of swarms cannot be written: {error.strerror}.", "Make room on the disk.") from error

@@ -1,0 +1,63 @@
+"""A visit: looks at a swarm through the seeds of an invite without taking part, under an identity that is used once."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from waggle.errors import CharterError
+from waggle.swarm import directory, identity
+from waggle.swarm.address import peer_of
+from waggle.swarm.dht import Dht, PeerAway, Services, open_dht
+from waggle.swarm.invite import Invite
+from waggle.swarm.options import SwarmOptions
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+
+
+@dataclass(frozen=True)
+class Visited:
+    """`charter` is None where no seed gave it, `answered` whether any seed was there, `members` who announces something now."""
+
+    charter: Charter | None
+    answered: bool
+    members: int
+
+
+async def visit(invite: Invite, host: str) -> Visited:
+    """Raises SwarmError where the network cannot be opened, CharterError where all that seeds gave is wrong."""
+    with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
+        visitor = identity.load_or_create(Path(folder) / "identity.key")
+        dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=invite.charter), port=0)
+        try:
+            return await _look(dht, invite)
+        finally:
+            await dht.close()
+
+
+async def _look(dht: Dht, invite: Invite) -> Visited:
+    answered, wrong = False, None
+    charter: Charter | None = None
+    for address in invite.seeds:
+        try:
+            await dht.connect(address)
+            answered = True
+            document = await dht.fetch_charter(peer_of(address), invite.charter)
+        except PeerAway:  # the next seed may be there
+            continue
+        try:
+            charter = charters.decode(document, expected=invite.charter) if document else charter
+        except CharterError as error:  # damaged, or a lie: another seed may have the true one
+            wrong = error
+        if charter is not None:
+            break
+    if charter is None and wrong is not None:
+        raise wrong
+    return Visited(charter, answered, await _members(dht, invite.charter) if answered else 0)
+
+
+async def _members(dht: Dht, charter: bytes) -> int:
+    """Those in the first shard: all of a small swarm, and enough of a large one to say that it is large."""
+    try:
+        return len(await dht.read(directory.key_of(charter, 0, 0)))
+    except PeerAway:  # how many there are is good to know, and no more
+        return 0

@@ -1,0 +1,59 @@
+"""A person creates a swarm and invites another by link; both go there with what they have learned, and share."""
+
+import pytest
+
+from end_to_end.programs import Engine, running
+from waggle.protocol import commands, events
+from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
+
+SETTINGS = ("swarm.host=127.0.0.1", "learning.held_out_questions=1")
+CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
+
+
+@pytest.mark.timeout(240)
+def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path):
+    with running(Engine(tmp_path / "a", *SETTINGS)) as first, running(Engine(tmp_path / "b", *SETTINGS)) as second:
+        second.wait_round(0, 120)
+        first.wait(events.Ready, 120)
+        first.command(commands.CreateSwarm, 60, name="Two laptops", specialties=CHOSEN)
+        made = first.wait(SwarmCreated).swarm
+        assert (made.name, made.created, made.active) == ("Two laptops", True, False)
+        go_there(first, made.charter)
+        first.command(commands.WriteInvite)
+        link = first.wait(InviteWritten).link
+
+        second.command(commands.ReadInvite, link=link)
+        looked = second.wait(InviteRead)
+        assert (looked.swarm.name, looked.answered, looked.swarm.known) == ("Two laptops", True, False)
+        assert all(one.sample for one in looked.swarm.specialties), "one sees what will be asked"
+        assert not any(isinstance(event, StartedAgain) for event in second.told), "looking joins nothing"
+        ready = go_there(second, made.charter)
+        assert ready.round >= 1, "the weights came along"
+        assert link.encode() not in recorded(tmp_path), "an invite may carry a key: no record keeps it"
+
+        for engine in (first, second):
+            start = index_of(engine, StartedAgain)
+            engine.wait(events.PeerGroupsArrived, 60, start=start)
+            engine.wait(events.RoundCompleted, 60, lambda event: event.summary.external > 0, start=start)
+        second.command(commands.ListSwarms)
+        listed = [event for event in second.told if isinstance(event, SwarmsTold)][-1].swarms
+        assert [(one.name, one.active) for one in listed] == [("First light", False), ("Two laptops", True)]
+        assert second.end() == first.end() == 0
+
+
+def go_there(engine: Engine, charter: str) -> events.Ready:
+    """Choose a swarm and wait until the engine is there."""
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.ChooseSwarm, charter=charter), events.CommandDone)
+    ready = engine.wait(events.Ready, 120, lambda event: event.charter == charter, start)
+    engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "contributing", start)
+    return ready
+
+
+def index_of(engine: Engine, kind: type) -> int:
+    """Where the last event of a kind stands among the lines."""
+    return max(i for i, event in enumerate(engine.told) if isinstance(event, kind))
+
+
+def recorded(folder) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("*/events/*"))

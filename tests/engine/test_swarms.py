@@ -1,0 +1,151 @@
+"""Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
+
+import pytest
+from msgspec.structs import replace
+
+from swarm.live import fresh_identity
+from waggle import paths
+from waggle.engine import swarms
+from waggle.engine.swarms import Swarms
+from waggle.errors import CharterError, EngineError, SettingsError, SwarmError
+from waggle.protocol import commands
+from waggle.settings import Learning, Settings, Swarm
+from waggle.swarm import admission, book, invite
+from waggle.swarm.book import Book, Entry
+from waggle.swarm.identity import text_of
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import first_swarm
+
+LOOPBACK = Settings(swarm=Swarm(host="127.0.0.1"))
+OTHER = replace(first_swarm(), name="Another swarm")
+
+
+@pytest.fixture
+def home(tmp_path):
+    made = paths.Home(tmp_path / "home").prepare()
+    (made.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
+    return made
+
+
+@pytest.fixture
+def reasons():
+    """Why the engine was asked to start again."""
+    return []
+
+
+@pytest.fixture
+def known(home, reasons):
+    book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
+    return Swarms(home, LOOPBACK, reasons.append)
+
+
+async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
+    (told,) = await known.obey(commands.ListSwarms(id="1"))
+    assert [(one.name, one.shipped) for one in told.swarms] == [("First light", True), ("Another swarm", False)]
+    assert "bf" in {offer.dataset for offer in told.offers}
+    assert told.swarms[0].specialties[0].sample
+
+
+async def test_choosing_writes_the_choice_and_starts_again_there(home, known, reasons):
+    assert await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex())) == ()
+    assert reasons == ["Going to Another swarm."]
+    assert swarms.applied(home, LOOPBACK).swarm.charter == OTHER.digest.hex()
+
+
+async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    assert swarms.gone_back(home)
+    assert swarms.applied(home, LOOPBACK) == LOOPBACK
+    assert not swarms.gone_back(home), "there is nothing before that"
+
+
+async def test_choosing_where_one_is_does_nothing(known, reasons):
+    async def addresses():
+        return []
+
+    await known.joined(first_swarm(), addresses)
+    (told,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
+    assert (told.swarms[0].active, reasons) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        (Settings(swarm=Swarm(charter="ff" * 32)), EngineError, "cannot be chosen"),
+        (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
+    ],
+)
+async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
+    with pytest.raises(error, match=said):
+        await Swarms(home, settings, reasons.append).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    assert (book.read(home.swarms).active, reasons) == ("", [])
+
+
+async def test_a_swarm_nobody_ever_saw_cannot_be_chosen(known):
+    with pytest.raises(CharterError):
+        await known.obey(commands.ChooseSwarm(id="1", charter="ee" * 32))
+
+
+async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known):
+    known.charter = OTHER
+    with pytest.raises(EngineError, match="taken part in now"):
+        await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
+    known.charter = first_swarm()
+    (told,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
+    assert [one.name for one in told.swarms] == ["First light"]
+
+
+async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
+    mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
+
+    async def addresses():
+        return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
+
+    await known.joined(first_swarm(), addresses)
+    (told,) = await known.obey(commands.WriteInvite(id="1"))
+    assert invite.read(told.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
+    assert told.reach.startswith("It works on your network only")
+    assert book.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
+
+
+async def test_alone_by_choice_nobody_is_invited(home, reasons):
+    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), reasons.append)
+    alone.charter = first_swarm()
+    with pytest.raises(EngineError, match="chosen to be alone"):
+        await alone.obey(commands.WriteInvite(id="1"))
+
+
+@pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
+async def test_a_link_that_is_none_is_refused_before_anybody_is_asked(known, link):
+    with pytest.raises(SwarmError):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+
+
+async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
+    wanted = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
+    created, told = await known.obey(wanted)
+    kept = charters.read(home.charters / f"{created.swarm.charter}.json")
+    assert len(kept.questions_digest) == 64
+    assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
+
+
+async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
+    private = replace(OTHER, name="Ours", admission=admission.public_of(key := admission.new_key()))
+    digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
+    (home.charters / f"{digest}.json").write_bytes(charters.encode(private))
+    link = invite.write(invite.Invite(charter=private.digest, seeds=(f"/ip4/127.0.0.1/tcp/9/p2p/{mine}",), key=key))
+
+    (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+    assert (looked.swarm.private, looked.answered) == (True, False)
+    assert not home.admission(digest).exists(), "looking keeps no key"
+    await known.obey(commands.ChooseSwarm(id="2", charter=digest))
+    assert home.admission(digest).read_bytes() == key
+
+    async def addresses():
+        return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
+
+    await known.joined(private, addresses)
+    (written,) = await known.obey(commands.WriteInvite(id="3"))
+    assert invite.read(written.link).key == key
+    with pytest.raises(SwarmError, match="its key is not here"):
+        await known.obey(commands.ReadInvite(id="4", link=link.partition("#")[0]))

@@ -1,0 +1,51 @@
+"""The book of swarms: kept whole, read strictly, and never the reason why an engine does not start."""
+
+import pytest
+
+from swarm.live import fresh_identity
+from waggle.errors import SwarmError
+from waggle.swarm import book
+from waggle.swarm.book import Book, Entry
+from waggle.swarm.identity import text_of
+
+ONE, OTHER = "ab" * 32, "cd" * 32
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    known = (
+        Book(active=ONE).with_entry(Entry(charter=ONE, seeds=(seed,), created=True, port=4001)).with_entry(Entry(charter=OTHER))
+    )
+    book.write(tmp_path / "swarms.json", known)
+    assert book.read(tmp_path / "swarms.json") == known
+
+
+def test_nothing_is_known_where_there_is_no_file(tmp_path):
+    assert book.read(tmp_path / "swarms.json") == Book()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"active": "First light"}', b"\xff\xfe", b'{"entries": [{"charter": 7}]}'])
+def test_a_damaged_book_is_set_aside_and_said(tmp_path, content):
+    path = tmp_path / "swarms.json"
+    path.write_bytes(content)
+    with pytest.raises(SwarmError, match="begun anew"):
+        book.read(path)
+    assert path.with_suffix(".damaged").read_bytes() == content
+    assert book.read(path) == Book()
+
+
+def test_a_swarm_whose_seeds_are_no_addresses_is_left_out(tmp_path):
+    book.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=ONE, seeds=("nowhere",)), Entry(charter=OTHER))))
+    assert [one.charter for one in book.read(tmp_path / "swarms.json").entries] == [OTHER]
+
+
+def test_a_swarm_stands_in_the_book_once_and_can_be_forgotten():
+    known = Book().with_entry(Entry(charter=ONE)).with_entry(Entry(charter=ONE, members=3))
+    assert [one.members for one in known.entries] == [3]
+    assert known.without(ONE).entries == ()
+
+
+def test_one_swarm_too_many_is_refused_in_words():
+    full = Book(entries=tuple(Entry(charter=f"{i:064x}") for i in range(book.MOST)))
+    with pytest.raises(SwarmError, match="remembered already"):
+        full.with_entry(Entry(charter=ONE))

@@ -1,0 +1,48 @@
+"""What a new swarm can be made of is audited, in words, and recognised again in an invite."""
+
+import pytest
+
+from waggle.errors import CharterError
+from waggle.tasks import audited, charter, offered
+from waggle.tasks.charter import first_swarm
+
+
+def test_all_that_is_offered_may_stand_in_a_charter():
+    offers = offered.shipped()
+    assert len(offers) > 40
+    for offer in offers:
+        assert not audited.shipped().refusal(offer.dataset, offered.FOR_ANY_MODEL_CHARACTERS), offer.dataset
+        assert all(level.sample.strip() for level in offer.levels.values())
+
+
+def test_the_swarm_that_ships_is_the_easy_form_of_nine():
+    assert {offered.recognised(one)[0] for one in first_swarm().specialties} == {"easy"}
+
+
+def test_a_charter_is_made_and_read_again():
+    made = offered.charter_of("  Two\tlaptops ", [("bf", "easy"), ("chain_sum", "standard")])
+    assert made.name == "Two laptops"
+    assert charter.decode(charter.encode(made), expected=made.digest) == made
+    assert "model_hint" not in charter.encode(made).decode(), "as older versions wrote it, so that its hash is the same"
+
+
+def test_a_hint_of_a_model_brings_a_prompt_that_says_how_to_answer():
+    made = offered.charter_of("Lab", [("bf", "easy")], model_hint="Qwen2.5 0.5B")
+    assert (made.model_hint, "<answer>" in made.prompt) == ("Qwen2.5 0.5B", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "said"),
+    [
+        ("", [("bf", "easy")], "needs a name"),
+        ("x" * 61, [("bf", "easy")], "cannot be made"),
+        ("Nothing", [], "cannot be made"),
+        ("Odd", [("codeio", "easy")], "no specialty codeio"),
+        ("Odd", [("bf", "fiendish")], "difficulty fiendish"),
+        ("Twice", [("bf", "easy"), ("bf", "standard")], "each specialty once"),
+        ("\u202eevil", [("bf", "easy")], "plain words"),
+    ],
+)
+def test_what_cannot_be_a_swarm_is_refused_in_words(name, chosen, said):
+    with pytest.raises(CharterError, match=said):
+        offered.charter_of(name, chosen)
