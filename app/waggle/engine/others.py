@@ -31,6 +31,8 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         host=chosen.swarm.host,
         port=chosen.swarm.port,
         seeds=chosen.swarm.seeds,
+        upnp=chosen.swarm.upnp,
+        through=chosen.swarm.through,
         key=key,
         web_host=chosen.web.host,
         web_port=chosen.web.port or None,
@@ -118,7 +120,7 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
         case news.PeerSeen():
             return events.PeerChanged(peer=_peer(told))
         case news.ReachFound():
-            return events.ReachChanged(reach=told.reach, peers=told.peers, tried=told.tried, address=told.address)
+            return events.ReachChanged(reach=told.reach, peers=told.peers, tried=told.tried, address=told.address, way=told.way)
         case news.NetworkRestarted():
             return events.PartRestarted(part="network", reason=told.reason)
         case news.TrafficCounted():

@@ -36,7 +36,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     key = admission.kept(home.admission(charter.digest.hex()))
     options = others.options_of(home, chosen, key)
     # Its address is written down in invites: the port it found free at first stays its own.
-    options = dataclasses.replace(options, port=options.port or _port_of_old(home, options.host))
+    options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = identity.load_or_create(home.identity)
     if options.web_port is None:
         await seed.run(options, myself, charter, _say, stop)

@@ -50,6 +50,10 @@ def reach_words(state: State) -> str:
         case "solo":
             return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
         case "connected":
+            if state.way == "relay":
+                return tr("Through a relay: your router blocks calls from outside. Your contribution counts all the same.")
+            if state.address and state.way == "direct":
+                return tr("Others can reach this computer: one of them has tried.")
             if state.address:
                 return tr("Others can reach this computer.")
             return tr("You reach others; no address is known at which they could reach this computer.")

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 Phase = Literal["preparing", "contributing", "finishing", "paused", "stopped", "problem"]
+Way = Literal["", "direct", "relay"]  # how others call this node: not known yet, straight, or through the seeds
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
@@ -295,6 +296,7 @@ class ReachChanged(Event, frozen=True, kw_only=True, tag=True):
     peers: int
     tried: int = 0  # seed addresses tried
     address: str = ""  # where others can reach this node
+    way: Way = ""
 
 
 class PeerChanged(Event, frozen=True, kw_only=True, tag=True):

@@ -77,6 +77,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     reach: e.Reach = "connecting"
     address: str = ""
+    way: e.Way = ""
     seeds_tried: int = 0
     peers: dict[str, e.PeerInfo] = {}
     up: float = 0.0
@@ -194,7 +195,8 @@ def _apply_round(state: State, event: AnyEvent) -> State:
 def _apply_swarm(state: State, event: AnyEvent) -> State:
     match event:
         case e.ReachChanged():
-            return replace(state, reach=event.reach, seeds_tried=event.tried, address=event.address or state.address)
+            address = event.address or state.address
+            return replace(state, reach=event.reach, seeds_tried=event.tried, address=address, way=event.way)
         case e.PeerChanged():
             peers = {**state.peers, event.peer.id: event.peer}
             if len(peers) > PEERS:

@@ -14,12 +14,13 @@ from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, peer_of
 from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, Services, open_dht
 from waggle.swarm.identity import Identity, text_of
-from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound
+from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.swarm.options import SwarmOptions
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
 PINGED = 8  # peers at a time
+ASKED = 3  # peers at a time, whether they can call us
 CALLED = 2  # known addresses at a time, while somebody is connected
 SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 RESTART_S = 2.0
@@ -59,6 +60,9 @@ class Connection:
         self._clock_offset = 0.0
         self._skew_told = 0.0
         self._told: ReachFound | None = None
+        self._way: Way = "relay" if options.through == "relay" and options.seeds else ""
+        self._changing = False  # p2pd is being started again because we want it
+        self._asked: set[bytes] = set()  # whether they can call us
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -73,7 +77,7 @@ class Connection:
         for address in self._options.seeds:
             peer_of(address)
         self._known = tuple(filter(is_address, self._known))
-        self._dht = await open_dht(self._options, self._identity, self._services, port=self._port)
+        self._dht = await self._open()
         try:
             # From now on others know this port: it is kept when p2pd is started again.
             self._port = self._port or _port_of(await self._dht.addresses())
@@ -98,6 +102,10 @@ class Connection:
         if dht is not None:
             await dht.close()
 
+    async def _open(self) -> Dht:
+        relays = self._options.seeds if self._way == "relay" else ()
+        return await open_dht(self._options, self._identity, self._services, port=self._port, relays=relays)
+
     async def _supervise(self) -> None:
         while True:
             dht, born = self.dht, time.monotonic()
@@ -105,17 +113,19 @@ class Connection:
             self._dht = None
             self._say("connecting", [], "")
             await dht.close()
-            if time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
+            wanted, self._changing = self._changing, False
+            if not wanted and time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
                 await asyncio.sleep(min(RESTART_S, self._options.rejoin))
             await self._start_again()
             self._lose()
-            self._tell(NetworkRestarted(reason=f"the network process ended ({code})"))
+            if not wanted:
+                self._tell(NetworkRestarted(reason=f"the network process ended ({code})"))
 
     async def _start_again(self) -> None:
         pause = 0.1
         while self._dht is None:
             try:
-                self._dht = await open_dht(self._options, self._identity, self._services, port=self._port)
+                self._dht = await self._open()
             except SwarmError:  # the port is not free yet, or the disk is full: the node stays alone and tries again
                 self._port = self._options.port
                 await asyncio.sleep(pause)
@@ -140,9 +150,30 @@ class Connection:
                 self._say("alone", [], self._told.address)  # before the attempts, which may take a while
             await self._join(dht, peers)
             peers = await dht.peers()
+        await self._find_way(dht, peers)
         addresses = await dht.addresses()
+        if self._way == "relay":
+            addresses = [address for address in addresses if "/p2p-circuit/" in address]
         self._say("connected" if self._is_reached(peers) else "alone", peers, addresses[0] if addresses else "")
         self._met(peers, {})
+
+    async def _find_way(self, dht: Dht, peers: list[Connected]) -> None:
+        """Ask a few of those we called whether they can call us; where none can, be called through the seeds from now on."""
+        if self._way or self._options.relay or not self._port:
+            return
+        seeds = {peer_of(address) for address in self._options.seeds}
+        here = [peer.peer_id for peer in peers if not peer.relayed and peer.peer_id not in self._asked]
+        # Seeds first: what a neighbour at home says is true at home only.
+        asked = sorted(here, key=lambda peer_id: peer_id not in seeds)[:ASKED]
+        self._asked |= set(asked)
+        answers = await asyncio.gather(*(_said(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
+        said = [answer for peer_id, answer in zip(asked, answers, strict=True) if peer_id in seeds and answer is not None]
+        said = said or [answer for answer in answers if answer is not None]
+        if True in said:
+            self._way = "direct"
+        elif said and self._options.through == "auto" and seeds:
+            self._way, self._changing = "relay", True
+            dht.end()
 
     def _is_reached(self, peers: list[Connected]) -> bool:
         return bool(peers) and self._is_answered()
@@ -220,7 +251,8 @@ class Connection:
                 self._tell(ClockSkewed(seconds=skew))
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
-        said = ReachFound(reach=reach, peers=len(peers) if reach == "connected" else 0, tried=self._tried, address=address)
+        here = len(peers) if reach == "connected" else 0
+        said = ReachFound(reach=reach, peers=here, tried=self._tried, address=address, way=self._way)
         if said != self._told:
             self._told = said
             self._tell(said)
@@ -241,6 +273,14 @@ async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in unfinished:
             task.cancel()
         await asyncio.wait(unfinished, timeout=1.0)
+
+
+async def _said(question: Coroutine[Any, Any, bool]) -> bool | None:
+    """What a peer answered; None where it did not."""
+    try:
+        return await question
+    except PeerAway:  # it is of an older version, or just leaving: others are asked
+        return None
 
 
 async def _quietly(call: Coroutine[Any, Any, Pong]) -> Pong | None:

@@ -28,6 +28,7 @@ from waggle.swarm.shim import load_hivemind
 PAYLOAD = "waggle/payload/1"
 CHARTER = "waggle/charter/1"
 GREETING = "waggle/greeting"  # nothing in, our greeting out
+REACH = "waggle/reach/1"  # a port in two bytes in; b"1" where a call to it at the asker's own address was answered, else b"0"
 START_S = 30.0
 CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
 CONNECT_S = 5.0
@@ -35,6 +36,10 @@ PING_S = 3.0
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
 MAX_KEYS = 16  # in one DHT call: ours name one
+EVERYWHERE = "0.0.0.0"
+RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
+ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
+BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
 
 class PeerAway(Exception):
@@ -114,6 +119,13 @@ class Dht:
         """The charter document a peer gives for this hash, not yet compared with it. Raises PeerAway."""
         return await self._ask(CHARTER, peer_id, sha256, CONNECT_S)
 
+    async def is_reached_by(self, peer_id: bytes, port: int) -> bool:
+        """Whether a peer that we called can call us as well, at this port. Raises PeerAway where it does not say."""
+        answer = await self._ask(REACH, peer_id, port.to_bytes(2, "big"), CONNECT_S)
+        if answer not in (b"0", b"1"):
+            raise PeerAway("no answer to the question")
+        return answer == b"1"
+
     async def connect(self, address: str) -> Pong:
         """Connect to a multiaddress and make sure that a DHT node answers there; raises PeerAway."""
         peer_id, multiaddress = self._hivemind.PeerID(peer_of(address)), self._hivemind.Multiaddr(address)
@@ -164,6 +176,11 @@ class Dht:
         """Wait until p2pd has ended and return its code. Its calls would only hang."""
         return int(await self._p2p._child.wait())
 
+    def end(self) -> None:
+        """Ask p2pd to end: whoever waits for `ended` starts another."""
+        with suppress(ProcessLookupError):  # it has
+            self._p2p._child.terminate()
+
     async def close(self) -> None:
         """End p2pd, by force if it does not listen."""
         child = self._p2p._child
@@ -193,29 +210,75 @@ class Dht:
             raise PeerAway(f"{type(error).__name__}: {error}"[:200]) from error
 
 
-async def open_dht(options: SwarmOptions, identity: Identity, services: Services, *, port: int) -> Dht:
-    """Start p2pd, without bootstrap peers (given only dead ones it exits), and the DHT node; raises SwarmError."""
+async def open_dht(
+    options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: tuple[str, ...] = ()
+) -> Dht:
+    """Start p2pd, without bootstrap peers (given only dead ones it exits), and the DHT node; raises SwarmError.
+
+    With `relays` it tells others to call it through these at once, instead of finding out for minutes that it must.
+    """
     require_port(options.host, port)
     hivemind = load_hivemind()
     try:
-        p2p = await _limited(hivemind.P2P, services).create(
-            host_maddrs=[f"/ip4/{options.host}/tcp/{port}"],
+        p2p = await _limited(hivemind.P2P, services, options).create(
+            host_maddrs=_listeners(options.host, port),
             announce_maddrs=list(options.announce) or None,
             identity_path=str(identity.path),
             check_if_identity_free=False,  # would start a second daemon
-            nat_port_map=False,
+            nat_port_map=options.upnp,
+            force_reachability="private" if relays else "public" if options.relay else None,
+            use_auto_relay=bool(relays),
+            trusted_relays=list(relays) or None,
             startup_timeout=START_S,
         )
     except (hivemind.P2PDaemonError, ValueError) as error:
         raise SwarmError("The network process does not start.", f"Run `waggle doctor`. It says: {error}"[:300]) from error
     try:
-        return Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
+        dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
+        await _answer_reach(hivemind, p2p, dht)
+        return dht
     except (hivemind.P2PDaemonError, OSError) as error:  # it died between its start and ours
         await p2p.shutdown()
         raise SwarmError("The network process ended while it started.", "Run `waggle doctor`.") from error
     except BaseException:
         await p2p.shutdown()  # also when cancelled: p2pd must not outlive the attempt
         raise
+
+
+def _listeners(host: str, port: int) -> list[str]:
+    """Where p2pd listens: everywhere by TCP and QUIC, by IPv6 where there is any; at an address of one's own by TCP alone."""
+    if host != EVERYWHERE:
+        return [f"/ip6/{host}/tcp/{port}" if ":" in host else f"/ip4/{host}/tcp/{port}"]
+    return [f"/{kind}/{way}" for kind in ("ip4/0.0.0.0", "ip6/::") for way in (f"tcp/{port}", f"udp/{port}/quic-v1")]
+
+
+async def _answer_reach(hivemind: types.SimpleNamespace, p2p: Any, dht: Dht) -> None:
+    """Answer peers that ask whether they can be called: only at the address from which they called us."""
+    asked = Quota(ASKED_RATE, ASKED_BURST)
+
+    async def call_back(request: Any, context: Any) -> Any:
+        peer_id, port = context.remote_id.to_bytes(), int.from_bytes(request.value, "big")
+        if len(request.value) != 2 or not port or not asked.allows(peer_id):
+            raise Refused
+        here = next((peer.address for peer in await dht.peers() if peer.peer_id == peer_id and not peer.relayed), "")
+        host = here.split("/")[2] if here.startswith(("/ip4/", "/ip6/")) else ""
+        return hivemind.BytesValue(value=b"1" if host and await _answers(host, port) else b"0")
+
+    await p2p.add_protobuf_handler(REACH, call_back, hivemind.BytesValue)
+
+
+async def _answers(host: str, port: int) -> bool:
+    """Whether some libp2p node speaks there."""
+    try:
+        async with asyncio.timeout(PING_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(BANNER)
+                return await reader.readexactly(len(BANNER)) == BANNER
+            finally:
+                writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):  # nobody, or somebody else: that is the answer
+        return False
 
 
 async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Services) -> Any:
@@ -247,11 +310,18 @@ class Refused(Exception):
     """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
 
 
-def _limited(p2p: Any, services: Services) -> Any:
-    """hivemind's P2P with a quota before every handler, the DHT's own ones too."""
+def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
+    """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
     calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
 
     class Limited(p2p):  # type: ignore[misc]
+        @staticmethod
+        def _make_process_args(*arguments: Any, **named: Any) -> Any:
+            # With relay discovery p2pd looks for relays among all peers, for three minutes, before it asks those it was given.
+            relaying = {"relayService": True, "relayMaxReservations": RESERVATIONS, "relayMaxCircuits": CIRCUITS}
+            service = relaying if options.relay else {"relayService": False}
+            return p2p._make_process_args(*arguments, relayDiscovery=False, **service, **named)
+
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
                 peer_id = context.remote_id.to_bytes()

@@ -8,6 +8,7 @@ from waggle.swarm.trust import Standing
 from waggle.tasks.group import JudgedGroup
 
 Reach = Literal["connecting", "alone", "connected"]
+Way = Literal["", "direct", "relay"]  # how others call us: not known yet, straight, or through the seeds
 
 
 class GroupsArrived(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,7 @@ class ReachFound(msgspec.Struct, frozen=True, kw_only=True):
     peers: int
     tried: int = 0
     address: str = ""
+    way: Way = ""
 
 
 class NetworkRestarted(msgspec.Struct, frozen=True, kw_only=True):

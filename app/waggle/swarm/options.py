@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +13,9 @@ class SwarmOptions:
     port: int = 0  # 0: any free one
     announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
+    relay: bool = False  # let others be called through us: what a seed does, which must be reachable itself
+    upnp: bool = False  # ask the router to let calls through
+    through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: where needed, always, never
     key: bytes = field(default=b"", repr=False)  # of a private swarm
     web_host: str = "127.0.0.1"
     web_port: int | None = None  # of the status page; None: none, 0: any free one

@@ -1,0 +1,61 @@
+"""A node finds out how others call it, and says so."""
+
+from pathlib import Path
+
+import pytest
+
+from swarm.live import Ear, free_port, fresh_identity, options, serving
+from waggle.engine.others import event_of
+from waggle.engine.telling import Titles
+from waggle.swarm.connection import Connection
+from waggle.swarm.dht import EVERYWHERE, PeerAway, Services, open_dht
+from waggle.swarm.identity import Identity
+from waggle.swarm.news import NetworkRestarted, ReachFound
+from waggle.tasks.charter import Charter
+
+
+async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
+    seed_address: str, identity: Identity, charter: Charter
+) -> None:
+    ear = Ear()
+    connection = Connection(options(seeds=(seed_address,)), identity, Services(), ear)
+    try:
+        await connection.start()
+        found = await ear.hear(ReachFound, lambda news: news.way == "direct")
+    finally:
+        await connection.close()
+    assert found.reach == "connected"
+    assert event_of(found, Titles(charter)).way == "direct"
+    assert ear.all(NetworkRestarted) == []
+
+
+async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp_path: Path) -> None:
+    dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+    try:
+        await dht.connect(seed_address)
+        (seed,) = await dht.peers()
+        own = int((await dht.addresses())[0].split("/")[4])
+        assert await dht.is_reached_by(seed.peer_id, own)
+        assert not await dht.is_reached_by(seed.peer_id, free_port())
+        with pytest.raises(PeerAway):  # not port 0
+            await dht.is_reached_by(seed.peer_id, 0)
+    finally:
+        await dht.close()
+
+
+async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Charter, tmp_path: Path) -> None:
+    async with serving(fresh_identity(tmp_path, "seed"), charter, host=EVERYWHERE) as first:
+        peer = first.rsplit("/", 1)[1]
+        dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+        other = await open_dht(options(host=EVERYWHERE), fresh_identity(tmp_path, "other"), Services(), port=0)
+        try:
+            await dht.connect(first)
+            offered = await other.addresses()
+            quic = next(address for address in offered if address.startswith("/ip4/127.0.0.1/udp/") and "/quic-v1/" in address)
+            assert any("/tcp/" in address for address in offered)
+            await dht.connect(quic)
+            assert {one.address for one in await dht.peers()} >= {quic}
+            assert peer in first
+        finally:
+            await dht.close()
+            await other.close()
