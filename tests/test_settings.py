@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.errors import SettingsError
-from waggle.settings import Settings, read
+from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -33,6 +33,9 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
         ("a = " + "[" * 5000, "not valid TOML", "Mend that line"),
         ("#" * 11_000, "is too long", "right file"),
         ("a = " + "1" * 5000, "not valid TOML", "Mend that line"),
+        ("[when]\nweek = ['########################']\n", "has 1 days", "seven"),
+        ("[when]\nweek = ['#']\n", "when.week", "Nothing was changed."),
+        ("[computer]\ncpu_percent = 0\n", "computer.cpu_percent", "Nothing was changed."),
         ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "Nothing was changed."),
     ],
 )
@@ -67,3 +70,65 @@ def test_an_override_of_a_section_that_is_none_is_explained(tmp_path):
     path.write_text("swarm = 1\n")
     with pytest.raises(SettingsError, match="swarm: Expected `object`"):
         read(path, ("swarm.port=1",))
+
+
+def test_changes_are_kept_and_the_rest_of_the_file_stays(tmp_path):
+    path = tmp_path / "new" / "settings.toml"
+    path.parent.mkdir()
+    path.write_text("[swarm]\nport = 4001\n[when]\nidle_minutes = 5\n")
+    week = ("#" * 24,) * 6 + ("." * 24,)
+    changed = change(path, {"when.week": week, "when.idle_minutes": None, "computer.disk_gb": 3})
+    assert changed == read(path)
+    assert changed.when == When(week=week)
+    assert (changed.swarm.port, changed.computer.disk_gb) == (4001, 3.0)
+
+
+def test_what_the_command_line_says_stays_out_of_the_file(tmp_path):
+    path = tmp_path / "settings.toml"
+    assert change(path, {"when.idle_minutes": 5}, ("swarm.port=4002",)).swarm.port == 4002
+    assert read(path).swarm.port == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"when.idle_minutes": 5, "swarm.port": 70000}, "swarm.port"),
+        ({"when.nothing": 1}, "There is no setting when.nothing"),
+        ({"nothing": 1}, "There is no setting nothing"),
+        ({"when.not_while": ("x" * 12_000,)}, "too long"),
+        ({"learning.local": 9}, "only 8 questions"),
+    ],
+)
+def test_a_wrong_change_changes_nothing(tmp_path, values, says):
+    path = tmp_path / "settings.toml"
+    path.write_text("# mine\n")
+    with pytest.raises(SettingsError, match=says):
+        change(path, values)
+    assert path.read_text() == "# mine\n"
+
+
+def test_a_file_that_takes_no_change_is_named(tmp_path):
+    (tmp_path / "settings.new").mkdir()
+    with pytest.raises(SettingsError, match="cannot be written"):
+        change(tmp_path / "settings.toml", {"when.idle_minutes": 5})
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8, 64])
+def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(tmp_path, cores):
+    assert profile_of(Settings(), cores) == "quiet" == next(iter(profiles(cores)))
+    for name, preset in profiles(cores).items():
+        assert profile_of(change(tmp_path / "settings.toml", preset), cores) == name
+    assert profile_of(change(tmp_path / "settings.toml", {"computer.priority": "low"}), cores) == "custom"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("when.idle_minutes=5", ("when.idle_minutes", 5)),
+        ("when.idle_minutes=", ("when.idle_minutes", None)),
+        ("model.name=a/b", ("model.name", "a/b")),
+        ('when.not_while=["a"]', ("when.not_while", ["a"])),
+    ],
+)
+def test_an_assignment_is_read_as_a_person_means_it(text, said):
+    assert assignment(text) == said

@@ -13,7 +13,7 @@ from waggle import __version__
 from waggle.errors import LabError, WaggleError
 
 LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
-CTL = ("status", "pause", "resume", "stop", "peers", "mute", "block", "welcome")
+CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,8 +59,11 @@ def parser() -> argparse.ArgumentParser:
     ctl = doors.add_parser("ctl", help="ask the engine of a folder")
     _shared(ctl)
     ctl.add_argument("verb", choices=CTL)
-    ctl.add_argument("peer", nargs="?", help="with mute (learn nothing from it), block (give it nothing either), welcome: its id")
-    ctl.add_argument("--minutes", type=float, help="with pause: resume by itself after so long")
+    ctl.add_argument(
+        "what", nargs="*", help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, nothing for the default"
+    )
+    ctl.add_argument("--for", dest="span", metavar="SPAN", help="with pause: resume by itself after 90m, 1h or 2d")
+    ctl.add_argument("--until-away", action="store_true", help="with pause: resume once nobody uses this computer")
     ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
     ctl.set_defaults(door=_ctl)
 

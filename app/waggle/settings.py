@@ -3,16 +3,21 @@
 import difflib
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from waggle import paths
 from waggle.errors import SettingsError
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
+Hours = Annotated[str, msgspec.Meta(pattern="^[#.]{24}$")]  # of one day: # may contribute, . may not
+Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: back to its default
 
 
 class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,11 +69,31 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
 
-class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much of this computer. `threads` 0: half of its cores, so that it stays pleasant to use."""
+class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When this computer contributes. A rule whose answer this computer does not tell holds nothing back."""
 
-    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = 0  # without keyboard and mouse; 0: also while it is used
+    only_on_power: bool = True  # not on battery
+    week: Annotated[tuple[Hours, ...], msgspec.Meta(max_length=7)] = ()  # Monday first; empty: always
+    not_while: Annotated[tuple[str, ...], msgspec.Meta(max_length=50)] = ()  # programs, by the names of their files
+    not_full_screen: bool = True  # a game, a film, a talk
+    not_metered: bool = True
+    below_celsius: Annotated[int, msgspec.Meta(ge=0, le=110)] = 85  # of the processor; 0: however warm
+
+
+class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much of this computer."""
+
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
     device: Literal["auto", "cpu", "cuda", "xpu"] = "auto"
+    priority: Literal["lowest", "low", "normal"] = "lowest"  # who goes first when others want the processor too
+    cpu_percent: Percent = 100  # of the time
+    gpu_percent: Percent = 50  # of the time; a screen that is drawn by the same GPU stutters above
+    memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
+    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB a second, each way; 0: what there is
+    disk_gb: Annotated[float, msgspec.Meta(ge=0.0)] = (
+        20.0  # saved states and models; the oldest go first, the last good one never
+    )
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,8 +112,45 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     web: Web = Web()
     model: Model = Model()
     learning: Learning = Learning()
+    when: When = When()
     computer: Computer = Computer()
     window: Window = Window()
+
+
+def profiles(cores: int) -> dict[str, dict[str, Value]]:
+    """Named presets of when and how much, gentlest first, for a computer of so many cores. The first one is the default."""
+    polite = {"when.only_on_power": True, "when.not_full_screen": True, "when.not_metered": True}
+    return {
+        "quiet": polite | {
+            "when.below_celsius": 85, "computer.threads": 0, "computer.priority": "lowest", "computer.gpu_percent": 50,
+        },
+        "balanced": polite | {
+            "when.below_celsius": 90, "computer.threads": max(1, cores // 2), "computer.priority": "low",
+            "computer.gpu_percent": 80,
+        },
+        "full": polite | {
+            "when.not_full_screen": False, "when.below_celsius": 0, "computer.threads": cores, "computer.priority": "normal",
+            "computer.gpu_percent": 100,
+        },
+    }  # fmt: skip
+
+
+def profile_of(settings: Settings, cores: int) -> str:
+    """The profile that the settings amount to, or "custom"."""
+    for name, preset in profiles(cores).items():
+        if all(value_of(settings, key) == value for key, value in preset.items()):
+            return name
+    return "custom"
+
+
+def value_of(settings: Settings, key: str) -> Value:
+    """What `section.name` is set to; raises SettingsError."""
+    section, _, name = key.partition(".")
+    try:
+        value: Value = getattr(getattr(settings, section), name)
+    except AttributeError as error:
+        raise SettingsError(f"There is no setting {key}.", _nearest(f"unknown field `{name}` - at `$.{section}`")) from error
+    return value
 
 
 def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
@@ -96,6 +158,43 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be used is left exactly as it is.
     """
+    table = _table(path)
+    for override in overrides:
+        _override(table, override)
+    return _checked(table, str(path) if path.exists() else "the command line")
+
+
+def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] = ()) -> Settings:
+    """Set `section.name` to values (None: back to the default) in the file, all or none; the settings with `overrides` on top.
+
+    Raises SettingsError, the file then being as it was.
+    """
+    table = _table(path)
+    for key, value in values.items():
+        value_of(Settings(), key)
+        section, _, name = key.partition(".")
+        part = table.setdefault(section, {})
+        if not isinstance(part, dict):
+            raise SettingsError(f"In {path}: {section} is no section.", "Mend that line, or rename the file.")
+        part.pop(name, None)
+        if value is not None:
+            part[name] = list(value) if isinstance(value, tuple) else value
+    _checked(table, "these settings")
+    import tomli_w
+
+    text = tomli_w.dumps({section: part for section, part in table.items() if part})
+    if len(text) > MAX_CHARACTERS:
+        raise SettingsError("These settings are too long to be kept.", "Shorten the lists in them.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        paths.put(path, text.encode())
+    except OSError as error:
+        raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
+    return read(path, overrides)
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """What the file says, unchecked; raises SettingsError."""
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
@@ -106,28 +205,31 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
     if len(text) > MAX_CHARACTERS:
         raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except NO_TOML as error:
         raise SettingsError(
             f"The settings file {path} is not valid TOML: {error}.", "Mend that line, or rename the file."
         ) from error
-    for override in overrides:
-        _override(table, override)
-    return _checked(table, str(path) if path.exists() else "the command line")
 
 
-def _override(table: dict[str, Any], override: str) -> None:
-    key, equals, value = override.partition("=")
-    parts = key.strip().split(".")
-    if not equals or len(parts) != 2:
-        raise SettingsError(f"--set {override} is not of the form section.name=value.", "For example: --set swarm.port=4001")
+def assignment(text: str) -> tuple[str, Value]:
+    """`section.name=value` as a key and its value; nothing after the sign means the default. Raises SettingsError."""
+    key, equals, value = text.partition("=")
+    if not equals or key.count(".") != 1:
+        raise SettingsError(f"{text} is not of the form section.name=value.", "For example: swarm.port=4001")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except NO_TOML:
-        parsed = value  # a bare word is a string: nobody wants to quote paths twice on a command line
-    section = table.setdefault(parts[0], {})
-    if isinstance(section, dict):  # else the check below refuses the file
-        section[parts[1]] = parsed
+        parsed = value or None  # a bare word is a string: nobody wants to quote paths twice on a command line
+    return key.strip(), parsed
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    key, value = assignment(override)
+    section, _, name = key.partition(".")
+    part = table.setdefault(section, {})
+    if isinstance(part, dict):  # else the check below refuses the file
+        part[name] = "" if value is None else value
 
 
 def _checked(table: dict[str, Any], source: str) -> Settings:
@@ -137,6 +239,8 @@ def _checked(table: dict[str, Any], source: str) -> Settings:
         raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
     if settings.model.folder and settings.model.name:
         raise SettingsError("model.folder and model.name are both set.", "Remove the one that should not be used.")
+    if len(settings.when.week) not in (0, 7):
+        raise SettingsError(f"when.week has {len(settings.when.week)} days.", "It needs seven, Monday first, or none.")
     learning = settings.learning
     if learning.local + learning.external == 0:
         raise SettingsError("learning.local and learning.external cannot both be 0.", "The default is 4 and 4.")

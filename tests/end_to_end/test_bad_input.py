@@ -103,7 +103,7 @@ def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
         engine.wait_round(0, 60)
         assert ctl("status").startswith("Contributing: Answering questions for First light, round ")
         assert ctl("pause").startswith("Paused by you: Paused.")
-        assert ctl("pause", "--minutes", "5").startswith("Paused by you: Paused until ")
+        assert ctl("pause", "--for", "5m").startswith("Paused by you: Paused until ")
         assert ctl("resume").startswith("Contributing:")
         assert ctl("stop").startswith("Stopping.")
         assert engine.process.wait(20) == 0

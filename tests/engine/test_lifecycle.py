@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -10,8 +11,13 @@ from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, Stopped
-from waggle.protocol import commands, events
+from waggle.protocol import commands, events, wire
+from waggle.protocol.rules import Readings
+from waggle.protocol.sentence import sentence
 from waggle.protocol.state import Snapshot
+from waggle.settings import When
+
+BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power=True, idle_seconds=0.0)
 
 
 class Walker:
@@ -34,7 +40,8 @@ class Walker:
 
 @pytest.fixture
 async def lifecycle(tmp_path):
-    teller = Teller(tmp_path, clock=lambda: 1000.0)
+    began = time.monotonic()
+    teller = Teller(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
     made = Lifecycle(teller, History(tmp_path / "history.sqlite"))
     made.teller = teller
     made.begin()
@@ -44,6 +51,12 @@ async def lifecycle(tmp_path):
     made.walker.thread.join(5)
     assert not made.walker.thread.is_alive()
     teller.close()
+
+
+async def reached(lifecycle, phase) -> None:
+    async with asyncio.timeout(5):
+        while lifecycle.teller.state.phase != phase:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
@@ -58,11 +71,13 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
 
 
 async def test_a_timed_pause_ends_by_itself(lifecycle):
-    await lifecycle.obey(commands.Pause(id="1", until=1000.05))
-    assert lifecycle.teller.state.until == 1000.05
-    async with asyncio.timeout(5):
-        while lifecycle.teller.state.phase != "contributing":
-            await asyncio.sleep(0.01)
+    told: list[bytes] = []
+    lifecycle.teller.attach(told.append)
+    until = lifecycle.teller.now() + 0.1
+    await lifecycle.obey(commands.Pause(id="1", until=until))
+    paused = next(event for event in map(wire.event, told) if isinstance(event, events.PhaseChanged))
+    assert (paused.phase, paused.until) == ("paused", until)
+    await reached(lifecycle, "contributing")
 
 
 async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
@@ -70,9 +85,7 @@ async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
     assert lifecycle.teller.state.phase == "finishing"
     assert not lifecycle.gate.closed
     lifecycle.round_ended()
-    async with asyncio.timeout(5):
-        while lifecycle.teller.state.phase != "paused":
-            await asyncio.sleep(0.01)
+    await reached(lifecycle, "paused")
 
 
 async def test_a_resume_before_the_round_ended_takes_the_pause_back(lifecycle):
@@ -131,3 +144,77 @@ async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle
     with pytest.raises(EngineError, match="middle of a step"):
         await lifecycle.obey(commands.Pause(id="1"))
     assert lifecycle.gate.closed
+
+
+async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    said = sentence(lifecycle.teller.state)
+    assert (said.word, said.says, said.action) == ("Waiting", "The computer runs on battery.", "anyway")
+    assert said.detail == "Starts when you plug it in. Nothing was lost."
+    before = lifecycle.walker.steps
+    lifecycle.consider(BATTERY)
+    assert lifecycle.walker.steps == before
+    lifecycle.consider(PLUGGED)
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Resume(id="1", anyway_until=1000.3))
+    assert lifecycle.teller.state.phase == "contributing"
+    assert "Your rules wait until " in sentence(lifecycle.teller.state).detail
+    await reached(lifecycle, "waiting")
+
+
+async def test_a_pause_while_waiting_outlives_the_reason_to_wait(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Pause(id="1"))
+    assert lifecycle.teller.state.phase == "paused"
+    lifecycle.consider(PLUGGED)
+    assert lifecycle.teller.state.phase == "paused"
+    lifecycle.consider(BATTERY)
+    await lifecycle.obey(commands.Resume(id="2"))
+    assert lifecycle.teller.state.phase == "waiting"
+
+
+async def test_a_pause_until_one_is_away_ends_when_one_is(lifecycle):
+    lifecycle.consider(PLUGGED)
+    await lifecycle.obey(commands.Pause(id="1", until_away=True))
+    assert sentence(lifecycle.teller.state).says == "Paused until you are away."
+    lifecycle.consider(Readings(on_power=True, idle_seconds=181.0))
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):
+    with pytest.raises(EngineError, match="does not tell"):
+        await lifecycle.obey(commands.Pause(id="1", until_away=True))
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_between(lifecycle):
+    await lifecycle.obey(commands.Pause(id="1", after_round=True, until=2000.0))
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    lifecycle.consider(PLUGGED)
+    assert lifecycle.teller.state.phase == "finishing"
+    lifecycle.round_ended()
+    await reached(lifecycle, "paused")
+    assert lifecycle.teller.state.until == 2000.0
+
+
+async def test_other_rules_hold_at_once(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    lifecycle.follow(When(only_on_power=False))
+    assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_what_stays_the_same_is_told_once(lifecycle):
+    told: list[bytes] = []
+    lifecycle.teller.attach(told.append)
+    for _ in range(5):
+        lifecycle.consider(PLUGGED)
+    assert sum(b"RulesChecked" in line for line in told) == 1

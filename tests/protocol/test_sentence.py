@@ -4,8 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.protocol import events as e
+from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
+from waggle.settings import When
 
 READY = e.Ready(
     protocol=1,
@@ -30,6 +32,8 @@ READY = e.Ready(
 PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
 SEED = e.PeerInfo(id="s", name="Still Marten")
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
+WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
+AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
@@ -37,6 +41,9 @@ TABLE = [
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
+    (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
+    (State(phase="waiting", decision=WAITING), "Waiting", "The computer runs on battery.", "anyway"),
+    (State(phase="paused", decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
     (State(phase="stopped"), "Stopped", "Not contributing.", "none"),
     (State(phase="problem", problem=e.EngineFailed(title="No room.", advice="Make some.")), "Problem", "No room.", "copy_report"),
     (
@@ -92,3 +99,10 @@ def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(left, 
 
 def test_a_download_that_is_paused_goes_on_when_resumed():
     assert "the download goes on" in sentence(State(phase="paused", downloading=DOWNLOADING)).detail
+
+
+def test_the_sentence_carries_why_with_what_holds_back_first():
+    said = sentence(State(phase="waiting", decision=WAITING))
+    assert [tick.passes for tick in said.why] == [False, None, None, None]
+    assert said.detail == "Starts when you plug it in. Nothing was lost."
+    assert "round 0 goes on 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail

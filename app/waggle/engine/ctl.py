@@ -1,11 +1,12 @@
-"""`waggle ctl`: ask a running engine for its state or its peers; to pause, resume or stop; to mute or block a peer."""
+"""`waggle ctl`: ask a running engine for its state or its peers; to pause, resume, stop or change settings; to mute or block."""
 
 import argparse
+import re
 import sys
 import time
 import uuid
 
-from waggle import paths
+from waggle import paths, settings
 from waggle.engine import control
 from waggle.errors import EngineError
 from waggle.protocol import commands, events
@@ -14,12 +15,15 @@ from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
+MARKS = {True: "+", False: "-", None: "?"}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do one verb and say what came of it; raises EngineError."""
     home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
-    ask(home, _command(arguments))
+    ask(home, command_of(arguments, time.time()))
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")
     if arguments.verb in ("peers", *CHOICES):
@@ -44,7 +48,7 @@ def status(home: paths.Home) -> State:
 def describe(state: State) -> str:
     """The same sentence as everywhere, and the figures behind it."""
     said = sentence(state)
-    lines = [f"{said.word}: {said.says}", said.detail]
+    lines = [f"{said.word}: {said.says}", said.detail, *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why)]
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:
@@ -62,21 +66,32 @@ def list_peers(state: State, now: float) -> str:
     return "\n".join(f"{peer.name}  {peer.id}  {about(peer, now)}" for peer in peers) or "No peer has been met yet."
 
 
-def _command(arguments: argparse.Namespace) -> commands.AnyCommand:
+def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:
+    """What a verb asks for; raises EngineError and SettingsError for what cannot be meant."""
     match arguments.verb:
         case "pause":
-            until = time.time() + 60 * arguments.minutes if arguments.minutes else None
-            return commands.Pause(id=_new_id(), until=until, after_round=arguments.after_round)
+            until = now + seconds_of(arguments.span) if arguments.span else None
+            return commands.Pause(id=_new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away)
         case "mute" | "block" | "welcome":
-            if not arguments.peer:
+            if len(arguments.what) != 1:
                 raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
-            return commands.ChoosePeer(id=_new_id(), peer=arguments.peer, choice=CHOICES[arguments.verb])
+            return commands.ChoosePeer(id=_new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
+        case "set":
+            return commands.ChangeSettings(id=_new_id(), values=dict(settings.assignment(one) for one in arguments.what))
         case "resume":
             return commands.Resume(id=_new_id())
         case "stop":
             return commands.Stop(id=_new_id())
         case _:
             return commands.Status(id=_new_id())
+
+
+def seconds_of(span: str) -> float:
+    """90m, 1h, 2d; raises EngineError."""
+    found = SPAN.fullmatch(span.strip())
+    if not found:
+        raise EngineError(f"{span} is no span of time.", "Write it as 90m, 1h or 2d.")
+    return float(found.group(1)) * SECONDS[found.group(2)]
 
 
 def _new_id() -> str:

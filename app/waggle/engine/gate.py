@@ -12,15 +12,17 @@ class Gate:
     def __init__(self, waiting: Callable[[], None]) -> None:
         self._changed = threading.Condition()
         self._closed = False
+        self._opened = 0  # times; whoever waits may wake only when it is closed again, and has to say so again
         self._stopping = False
         self._waiting = waiting
 
     def __call__(self) -> None:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
         with self._changed:
-            if self._closed and not self._stopping:
+            while self._closed and not self._stopping:
                 self._waiting()
-            self._changed.wait_for(lambda: self._stopping or not self._closed)
+                seen = self._opened
+                self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
             if self._stopping:
                 raise Stopped
 
@@ -35,6 +37,7 @@ class Gate:
     def open(self) -> None:
         with self._changed:
             self._closed = False
+            self._opened += 1
             self._changed.notify_all()
 
     def stop(self) -> None:

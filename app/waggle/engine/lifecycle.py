@@ -1,14 +1,17 @@
-"""The engine's state machine: which phase it is in, and what a command does to it.
+"""The engine's state machine: which phase it is in, and what a command, a rule or the clock does to it.
 
-    preparing -> contributing <-> finishing -> paused -> contributing ... -> stopped
+    preparing -> contributing <-> finishing -> paused or waiting -> contributing ... -> stopped
 
+What to do is decided in one place (`consider`), from the rules, what the computer tells, and what the person asked for.
 Lives on the engine's loop; the policy thread meets it at the gate only.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
@@ -16,9 +19,12 @@ from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError
 from waggle.protocol import commands, events
+from waggle.protocol.rules import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot
+from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
 
+ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 
 
@@ -26,17 +32,25 @@ def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
     raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
 
 
-class Lifecycle:
-    """Obeys commands."""
+def _no_settings_yet(_values: Mapping[str, Value]) -> None:
+    raise EngineError("The engine is only just starting.", "Try again in a moment.")
 
-    def __init__(self, teller: Teller, history: History) -> None:
+
+class Lifecycle:
+    """Obeys commands, rules and the clock."""
+
+    def __init__(self, teller: Teller, history: History, rules: When | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._teller = teller
         self._history = history
+        self._rules = rules or When()
+        self._readings = Readings()
+        self._wishes = Wishes()
+        self._decision = Decision(standing="contributing")
         self._reached = asyncio.Event()
-        self._resume_timer: asyncio.TimerHandle | None = None
-        self._until: float | None = None
-        self._after_round = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._after_round: Wishes | None = None  # what is wished for once the round has ended
+        self._round_ended = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
         self._began = False
         self.stopped = asyncio.Event()
@@ -44,18 +58,19 @@ class Lifecycle:
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
         self.swarms: Swarms | None = None
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
+        self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
         with self._deciding:
-            if self._after_round:
-                self._after_round = False
+            if self._after_round is not None:
+                self._round_ended = True
                 self.gate.close()
 
     def begin(self) -> None:
         """Everything is ready; a pause that was asked for meanwhile holds."""
         self._began = True
-        if self._teller.state.phase == "preparing":
+        if self._teller.state.phase == "preparing" and not self.gate.closed:
             self._tell_phase("contributing")
 
     def stop(self) -> None:
@@ -69,6 +84,35 @@ class Lifecycle:
         self.again = reason
         self.stop()
 
+    def follow(self, rules: When) -> None:
+        """These rules hold from now on."""
+        self._rules = rules
+        self.consider(self._readings)
+
+    def consider(self, readings: Readings) -> None:
+        """Decide anew, knowing this of the computer, and see that it happens."""
+        self._readings = readings
+        with self._deciding:
+            if self._round_ended and self._after_round is not None:
+                self._wishes, self._after_round, self._round_ended = self._after_round, None, False
+            now = self._teller.now()
+            decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing)
+            goes_on = decision.standing == "contributing"
+            if goes_on:
+                self.gate.open()
+            else:
+                self.gate.close()
+        if decision != self._teller.state.decision:
+            self._teller.tell(events.RulesChecked(decision=decision))
+        self._decision = decision
+        if decision.standing != "paused":
+            self._wishes = replace(self._wishes, paused=False, until=None, until_away=False, anyway_until=decision.anyway_until)
+        self._set_timer(now)
+        if goes_on:
+            self._go_on()
+        elif self._teller.state.phase in ("paused", "waiting"):
+            self._tell_held()
+
     async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
         """Do it, then answer: any events that are meant for the asker alone, and CommandDone last."""
         answers: list[AnyEvent] = []
@@ -76,7 +120,7 @@ class Lifecycle:
             case commands.Pause():
                 await self._pause(command)
             case commands.Resume():
-                self._resume()
+                self._resume(command.anyway_until)
             case commands.Stop():
                 self.stop()
             case commands.ChoosePeer():
@@ -86,6 +130,8 @@ class Lifecycle:
                 | commands.ForgetSwarm() | commands.WriteInvite()
             ):  # fmt: skip
                 answers += await self._swarms().obey(command)
+            case commands.ChangeSettings():
+                self.change_settings(command.values)
             case commands.Status():
                 answers.append(Snapshot(state=self._teller.state))
             case commands.QueryHistory():
@@ -100,32 +146,40 @@ class Lifecycle:
         return self.swarms
 
     async def _pause(self, command: commands.Pause) -> None:
-        self._set_timer(command.until)
-        preparing = self._teller.state.phase == "preparing"
-        if self._teller.state.phase == "paused":
-            self._tell_phase("paused")  # perhaps with another end
-            return
-        if command.after_round and not preparing:
-            self._after_round = True
+        if command.until_away and self._readings.idle_seconds is None:
+            raise EngineError("This computer does not tell whether you are using it.", "Pause until a moment instead.")
+        wishes = Wishes(paused=True, until=command.until, until_away=command.until_away)
+        phase = self._teller.state.phase
+        if command.after_round and phase in ("contributing", "finishing"):
+            with self._deciding:
+                self._after_round = wishes
             self._tell_phase("finishing")
             return
-        self.gate.close()
-        if preparing:
-            return  # the gate is met by a download, or when loading is done; nothing trains until then
+        self._wishes = wishes
+        self.consider(self._readings)
+        if phase not in ("contributing", "finishing") or self._decision.standing != "paused":
+            return  # it moves no more; a download, or the end of loading, meets the gate later; the moment is past
         try:
             async with asyncio.timeout(PAUSE_SECONDS):
                 await self._reached.wait()
         except TimeoutError as error:
             raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
-    def _resume(self) -> None:
-        self._set_timer(None)
+    def _resume(self, anyway_until: float | None) -> None:
+        """End a pause; where it is the rules that hold back, they wait themselves."""
         with self._deciding:
-            self._after_round = False
-            self.gate.open()
+            self._after_round, self._round_ended = None, False
+        if self._decision.standing == "waiting":
+            self._wishes = Wishes(anyway_until=anyway_until or self._teller.now() + ANYWAY_SECONDS)
+        else:
+            self._wishes = Wishes(anyway_until=anyway_until)
+        self.consider(self._readings)
+
+    def _go_on(self) -> None:
         self._release()
-        if self._teller.state.phase in ("paused", "finishing"):
-            self._tell_phase("contributing" if self._began else "preparing")
+        phase = self._teller.state.phase
+        if phase in ("paused", "waiting") or (phase == "finishing" and self._after_round is None):
+            self._tell_phase(("finishing" if self._after_round else "contributing") if self._began else "preparing")
 
     def _release(self) -> None:
         """Whoever waits for a pause that will not come any more goes on."""
@@ -137,18 +191,30 @@ class Lifecycle:
 
     def _at_gate(self) -> None:
         """The policy thread waits between two steps."""
+        if self._round_ended:
+            self.consider(self._readings)
         if self.stopped.is_set() or not self.gate.closed:  # resumed or stopped before this was heard
             return
         self._reached.set()
-        self._tell_phase("paused")
+        self._tell_held()
 
-    def _set_timer(self, until: float | None) -> None:
-        if self._resume_timer is not None:
-            self._resume_timer.cancel()
-        self._until = until
-        delay = None if until is None else max(0.0, until - self._teller.now())
-        self._resume_timer = None if delay is None else self._loop.call_later(delay, self._resume)
+    def _tell_held(self) -> None:
+        """Nothing moves: say why, once."""
+        phase: events.Phase = "paused" if self._decision.standing == "paused" else "waiting"
+        if self._teller.state.phase != phase or self._teller.state.until != self._wishes.until:
+            self._tell_phase(phase)
+
+    def _set_timer(self, now: float) -> None:
+        """Decide again when a pause ends; a clock that is set meanwhile is met by the next look at the computer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        moments = [at for at in (self._wishes.until, self._wishes.anyway_until) if at is not None]
+        self._timer = self._loop.call_later(max(0.01, min(moments) - now), self._time_is_up) if moments else None
+
+    def _time_is_up(self) -> None:
+        self.consider(self._readings)
 
     def _tell_phase(self, phase: events.Phase) -> None:
-        until = self._until if phase in ("paused", "finishing") else None
+        wishes = self._after_round or self._wishes
+        until = wishes.until if phase in ("paused", "finishing") else None
         self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=until))

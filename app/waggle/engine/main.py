@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from waggle import paths, settings
-from waggle.engine import control, stdio, swarms
+from waggle.engine import control, readings, stdio, swarms
+from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
 from waggle.engine.history import History
@@ -24,6 +25,8 @@ from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
+
+LOOK_SECONDS = 2.0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,11 +49,12 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     teller = Teller(home.events)
     teller.attach(writer)
     try:
+        choices = Choices(home.settings, tuple(arguments.set), teller)
         desk = Desk()
         server = await control.serve(home, desk.obey)
         _listen(desk, writer if arguments.stdio else None)
         try:
-            while await _contribute_or_go_back(home, arguments, teller, desk):
+            while await _contribute_or_go_back(home, choices, teller, desk):
                 pass
         finally:
             server.close()
@@ -75,10 +79,10 @@ def _home(chosen: Path | None) -> paths.Home:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute_or_go_back(home: paths.Home, arguments: argparse.Namespace, teller: Teller, desk: Desk) -> bool:
+async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Teller, desk: Desk) -> bool:
     """A swarm that cannot be joined must not be chosen for good: then the one before is. Raises WaggleError."""
     try:
-        return await _contribute(home, arguments, teller, desk)
+        return await _contribute(home, choices, teller, desk)
     except WaggleError as error:
         if not desk.reason or not swarms.gone_back(home):
             raise
@@ -89,9 +93,9 @@ async def _contribute_or_go_back(home: paths.Home, arguments: argparse.Namespace
         return True
 
 
-async def _contribute(home: paths.Home, arguments: argparse.Namespace, teller: Teller, desk: Desk) -> bool:
+async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
-    chosen = swarms.applied(home, settings.read(home.settings, tuple(arguments.set)))
+    chosen = swarms.applied(home, choices.begin())
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     before = teller.state
@@ -99,7 +103,9 @@ async def _contribute(home: paths.Home, arguments: argparse.Namespace, teller: T
         stack.callback(policy_thread.shutdown)
         history = History(home.history)
         stack.callback(history.close)
-        lifecycle = Lifecycle(teller, history)
+        lifecycle = Lifecycle(teller, history, chosen.when)
+        lifecycle.change_settings = choices.change
+        choices.applied.append(lambda settings: lifecycle.follow(settings.when))
         stack.callback(lifecycle.gate.stop)
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
@@ -112,6 +118,8 @@ async def _contribute(home: paths.Home, arguments: argparse.Namespace, teller: T
             teller.tell(
                 events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
             )
+        looking = asyncio.ensure_future(_look_around(lifecycle, choices))
+        stack.callback(looking.cancel)
         try:
             prepared = await prepare(home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped)
         except Stopped:  # in the middle of a download, which keeps what has come
@@ -136,6 +144,13 @@ def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> boo
     if not desk.reason:
         teller.tell(events.EngineStopped(round=number))
     return bool(desk.reason)
+
+
+async def _look_around(lifecycle: Lifecycle, choices: Choices) -> None:
+    """See what the rules ask about, again and again."""
+    while True:
+        lifecycle.consider(await readings.read_soon(choices.now.when))
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def _failed(task: asyncio.Future[None]) -> bool:

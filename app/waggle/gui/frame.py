@@ -143,7 +143,9 @@ class Status(QFrame):
         self._sign.show_sign(said.sign, SIGN_INK[said.tone])
         self._word.say(said.word)
         words = (
-            f"{said.says.removesuffix('.')}. {said.detail}" if state.phase in ("preparing", "paused", "problem") else said.says
+            f"{said.says.removesuffix('.')}. {said.detail}"
+            if state.phase in ("preparing", "paused", "waiting", "problem")
+            else said.says
         )
         self._says.say(words)
         for line, shown in zip(self._figures, figures(state), strict=True):
@@ -156,7 +158,7 @@ def figures(state: State) -> tuple[str, str, str, str]:
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
-    last = state.rounds[-1] if state.rounds and state.phase != "paused" else None
+    last = state.rounds[-1] if state.rounds and state.phase not in ("paused", "waiting") else None
     speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
     if not (state.up or state.down):
         return peers, speed, "", ""

@@ -37,7 +37,7 @@ def progress_words(state: State) -> tuple[str, int, int]:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
         return words, part.done, part.parts
-    if state.phase not in ("contributing", "finishing", "paused") or state.stage is None:
+    if state.phase not in ("contributing", "finishing", "paused", "waiting") or state.stage is None:
         return "", 0, 0
     words = tr(STAGE_WORDS[state.stage])
     if state.stage == "answer":
@@ -130,6 +130,7 @@ class Hero(QFrame):
         waiting = self._asked == (self._state.phase, self._state.phase_since)
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
+            "anyway": (tr("Contribute anyway"), "play"),
             "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
         }[said.action]  # fmt: skip
         plain = said.action == "copy_report"
@@ -146,7 +147,7 @@ class Hero(QFrame):
         match sentence(self._state).action:
             case "pause" | "pause_now":
                 self._ask(pausing.at_once())
-            case "resume":
+            case "resume" | "anyway":
                 self._ask(Resume(id=pausing.command_id()))
             case "copy_report":
                 QGuiApplication.clipboard().setText(report(self._state))

@@ -21,7 +21,7 @@ COLUMNS, NARROW = 4, 720
 
 def going_on(card: Card, state: State) -> bool:
     """Whether more can still come for this card's answers."""
-    return card.round >= state.round and state.phase in ("contributing", "finishing", "paused")
+    return card.round >= state.round and state.phase in ("contributing", "finishing", "paused", "waiting")
 
 
 def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:

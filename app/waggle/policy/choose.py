@@ -25,9 +25,9 @@ class Opened:
 
 
 def threads_for(chosen: int) -> int:
-    """How many cores to use: the chosen number, else half of them, so that the computer stays pleasant to use."""
+    """How many cores to use: the chosen number, else a quarter of them, so that the computer stays pleasant to use."""
     cores = os.cpu_count() or 1
-    return min(chosen, cores) if chosen else max(1, cores // 2)
+    return min(chosen, cores) if chosen else max(1, cores // 4)
 
 
 def open_policy(folder: Path, *, device: str, threads: int) -> Opened:

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from waggle.protocol.events import Choice
+from waggle.settings import Value
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
@@ -12,14 +13,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbi
 
 
 class Pause(Command, frozen=True, kw_only=True, tag=True):
-    """Stop between two steps, at once, or `after_round`; until somebody resumes, or until a moment (unix seconds)."""
+    """Stop between two steps, at once, or `after_round`; until a resume, a moment (unix seconds), or nobody is here."""
 
     until: float | None = None
     after_round: bool = False
+    until_away: bool = False
 
 
 class Resume(Command, frozen=True, kw_only=True, tag=True):
-    """Go on from where the round was left."""
+    """Go on from where the round was left. What the rules hold back goes on anyway: for an hour, or until a moment."""
+
+    anyway_until: float | None = None
 
 
 class Stop(Command, frozen=True, kw_only=True, tag=True):
@@ -39,6 +43,15 @@ class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
 
     peer: Annotated[str, msgspec.Meta(max_length=64)]
     choice: Choice
+
+
+class ChangeSettings(Command, frozen=True, kw_only=True, tag=True):
+    """Set `section.name` to values, all or none: checked as a whole, kept in the file, and in force at once where that can be.
+
+    None means back to the default. Refused with a sentence, and nothing changed, where a value is wrong.
+    """
+
+    values: dict[str, Value]
 
 
 class ListSwarms(Command, frozen=True, kw_only=True, tag=True):
@@ -77,4 +90,4 @@ class WriteInvite(Command, frozen=True, kw_only=True, tag=True):
 
 
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
-AnyCommand = SwarmCommand | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory
+AnyCommand = SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory

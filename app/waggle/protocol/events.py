@@ -8,7 +8,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Phase = Literal["preparing", "contributing", "finishing", "paused", "stopped", "problem"]
+from waggle.protocol.rules import Decision
+from waggle.settings import Settings
+
+Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
 Way = Literal["", "direct", "relay"]  # how others call this node: not known yet, straight, or through the seeds
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
@@ -185,6 +188,19 @@ class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
     until: float | None = None
 
 
+class RulesChecked(Event, frozen=True, kw_only=True, tag=True):
+    """What the rules, this computer and the person say now; told whenever that differs from before."""
+
+    decision: Decision
+
+
+class SettingsChanged(Event, frozen=True, kw_only=True, tag=True):
+    """All settings, at the start and after each change. `after_restart` names those that wait for the engine's next start."""
+
+    settings: Settings
+    after_restart: tuple[str, ...] = ()
+
+
 class EngineStopped(Event, frozen=True, kw_only=True, tag=True):
     """The last event of an orderly end."""
 
@@ -353,6 +369,8 @@ EngineEvent = (  # all but Snapshot, which carries a State and so stands beside 
     | Downloading
     | Ready
     | PhaseChanged
+    | RulesChecked
+    | SettingsChanged
     | EngineStopped
     | EngineFailed
     | EngineGone

@@ -1,25 +1,27 @@
 """One sentence, everywhere: what is happening, why, and what ends it. The window, the tray and `waggle ctl` all say this."""
 
 import math
-import time
-from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from waggle.protocol import events as e
+from waggle.protocol.rules import Clock, Tick, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
-Action = Literal["pause", "pause_now", "resume", "copy_report", "none"]
+Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
 
 DOING = {"draw": "drawing questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
          "learn": "learning"}  # fmt: skip
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
-    """`word` names the state, `says` is the sentence, `detail` the reason and what ends it, `action` the one button."""
+    """`word` names the state, `says` is the sentence, `detail` the reason and what ends it, `action` the one button.
+
+    `why` has every rule that is on, those that hold back first.
+    """
 
     word: str
     says: str
@@ -27,10 +29,16 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     tone: Tone
     sign: Sign
     action: Action = "none"
+    why: tuple[Tick, ...] = ()
 
 
-def sentence(state: State, clock: Callable[[float], str] = lambda at: time.strftime("%H:%M", time.localtime(at))) -> Sentence:
+def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
     """The sentence for a State; `clock` writes a moment as a time of day."""
+    said = _said(state, clock)
+    return said if state.decision is None else msgspec.structs.replace(said, why=state.decision.why)
+
+
+def _said(state: State, clock: Clock) -> Sentence:
     match state.phase:
         case "problem":
             return _problem(state)
@@ -39,17 +47,44 @@ def sentence(state: State, clock: Callable[[float], str] = lambda at: time.strft
         case "preparing":
             return _preparing(state)
         case "paused":
-            until = f"Paused until {clock(state.until)}." if state.until else "Paused."
-            what = "the download" if state.downloading else f"round {state.round}"
-            detail = f"Nothing was lost; {what} goes on when you resume."
-            return Sentence(word="Paused by you", says=until, detail=detail, tone="plain", sign="pause", action="resume")
+            return _paused(state, clock)
+        case "waiting":
+            return _waiting(state)
         case "finishing":
             says = f"Finishing round {state.round}, then pausing."
             return Sentence(
                 word="Finishing", says=says, detail="Nothing will be lost.", tone="accent", sign="on", action="pause_now"
             )
         case "contributing":
-            return _contributing(state)
+            return _anyway(_contributing(state), state, clock)
+
+
+def _paused(state: State, clock: Clock) -> Sentence:
+    decision = state.decision
+    until = f"Paused until {clock(state.until)}." if state.until else "Paused."
+    ends = "goes on when you resume"
+    if decision is not None and decision.standing == "paused":
+        until, ends = decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
+    elif state.until:
+        ends = "goes on then, or when you resume"
+    what = "the download" if state.downloading else f"round {state.round}"
+    detail = f"Nothing was lost; {what} {ends}."
+    return Sentence(word="Paused by you", says=until, detail=detail, tone="plain", sign="pause", action="resume")
+
+
+def _waiting(state: State) -> Sentence:
+    decision = state.decision
+    says = decision.reason if decision and decision.reason else "Waiting for a better moment."
+    detail = f"{decision.ends if decision else ''} Nothing was lost.".strip()
+    return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
+
+
+def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
+    """Contribution against the rules says until when."""
+    decision = state.decision
+    if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
+        return said
+    return msgspec.structs.replace(said, detail=f"{said.detail} Your rules wait until {clock(decision.anyway_until)}.")
 
 
 def _problem(state: State) -> Sentence:

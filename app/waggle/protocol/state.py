@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
+from waggle.protocol.rules import Decision
+from waggle.settings import Settings
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS = 200, 500, 40, 400, 20
 AHAS = 64  # specialties of the largest charter
@@ -56,6 +58,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     phase: e.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
+    decision: Decision | None = None  # None: the rules were not looked at yet
+    settings: Settings | None = None
+    after_restart: tuple[str, ...] = ()  # settings that wait for the engine's next start
     preparing: e.Preparing | None = None
     downloading: e.Downloading | None = None
     ready: e.Ready | None = None
@@ -122,6 +127,10 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
+        case e.RulesChecked():
+            return replace(moved, decision=event.decision)
+        case e.SettingsChanged():
+            return replace(moved, settings=event.settings, after_restart=event.after_restart)
         case e.EngineFailed():
             return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None)
         case e.EngineStopped():

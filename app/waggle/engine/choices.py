@@ -1,0 +1,52 @@
+"""The settings in force: changed while the engine runs, kept in the file, and applied at once where that can be."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from waggle import settings
+from waggle.engine.teller import Teller
+from waggle.protocol import events
+from waggle.settings import Settings, Value
+
+AT_ONCE = ("when.", "window.", "computer.")  # all others, and the device, wait for the engine's next start
+LATER = ("computer.device",)
+
+
+class Choices:
+    """`applied` is called with the settings after each change."""
+
+    def __init__(self, path: Path, overrides: tuple[str, ...], teller: Teller) -> None:
+        """Read them; raises SettingsError."""
+        self._path, self._overrides, self._teller = path, overrides, teller
+        self.now = self._at_start = settings.read(path, overrides)
+        self.applied: list[Callable[[Settings], None]] = []
+
+    def begin(self) -> Settings:
+        """The settings that something starts with; nobody else hears of changes any more."""
+        self.applied.clear()
+        self._at_start = self.now
+        self._tell()
+        return self.now
+
+    def change(self, values: Mapping[str, Value]) -> None:
+        """All of them or none; raises SettingsError. What the command line said of these settings holds no more."""
+        kept = tuple(one for one in self._overrides if one.partition("=")[0].strip() not in values)
+        self.now, self._overrides = settings.change(self._path, values, kept), kept
+        for apply in self.applied:
+            apply(self.now)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._teller.tell(events.SettingsChanged(settings=self.now, after_restart=waiting(self._at_start, self.now)))
+
+
+def waiting(then: Settings, now: Settings) -> tuple[str, ...]:
+    """The settings that differ from those the engine started with and cannot change while it runs."""
+    changed = []
+    for section in then.__struct_fields__:
+        for name in getattr(then, section).__struct_fields__:
+            key = f"{section}.{name}"
+            differs = settings.value_of(then, key) != settings.value_of(now, key)
+            if differs and (key in LATER or not key.startswith(AT_ONCE)):
+                changed.append(key)
+    return tuple(changed)

@@ -1,0 +1,52 @@
+"""Settings that change while the engine runs."""
+
+import pytest
+
+from waggle.engine.choices import Choices
+from waggle.engine.teller import Teller
+from waggle.errors import SettingsError
+from waggle.settings import read
+
+
+@pytest.fixture
+async def teller(tmp_path):
+    made = Teller(tmp_path)
+    yield made
+    made.close()
+
+
+async def test_a_change_is_kept_applied_and_told(tmp_path, teller):
+    path = tmp_path / "settings.toml"
+    choices = Choices(path, (), teller)
+    choices.begin()
+    assert teller.state.settings == choices.now
+    applied = []
+    choices.applied.append(applied.append)
+    choices.change({"when.idle_minutes": 5, "computer.priority": "normal"})
+    assert applied == [choices.now] == [read(path)]
+    assert teller.state.settings == choices.now
+    assert choices.now.when.idle_minutes == 5
+    assert teller.state.after_restart == ()
+
+
+async def test_what_waits_for_the_next_start_is_named_until_it_is_taken_back(tmp_path, teller):
+    choices = Choices(tmp_path / "settings.toml", (), teller)
+    choices.change({"computer.device": "cpu", "swarm.port": 4001})
+    assert teller.state.after_restart == ("swarm.port", "computer.device")
+    choices.change({"computer.device": None})
+    assert teller.state.after_restart == ("swarm.port",)
+
+
+async def test_a_refused_change_is_neither_applied_nor_told(tmp_path, teller):
+    choices = Choices(tmp_path / "settings.toml", (), teller)
+    before = teller.state
+    with pytest.raises(SettingsError):
+        choices.change({"when.idle_minutes": -1})
+    assert teller.state == before
+
+
+async def test_the_latest_word_wins_over_the_command_line(tmp_path, teller):
+    choices = Choices(tmp_path / "settings.toml", ("when.idle_minutes=9", "swarm.port=4001"), teller)
+    choices.change({"when.idle_minutes": 5})
+    assert (choices.now.when.idle_minutes, choices.now.swarm.port) == (5, 4001)
+    assert read(tmp_path / "settings.toml").swarm.port == 0
