@@ -36,6 +36,7 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
         ["export", "--help"],
         ["token", "--help"],
         ["selftest", "--help"],
+        ["update", "--help"],
         ["lab", "--help"],
     ],
 )

@@ -1,4 +1,4 @@
-"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `lab`.
+"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `update`, `lab`.
 
 Heavy imports come after the arguments are understood.
 """
@@ -80,6 +80,9 @@ def parser() -> argparse.ArgumentParser:
     selftest = doors.add_parser("selftest", help="three rounds alone with the starter: can this computer take part?")
     _shared(selftest)
     selftest.set_defaults(door=_selftest)
+
+    update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
+    update.set_defaults(door=_update)
 
     lab = doors.add_parser("lab", help="experiments and recipes")
     lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
@@ -168,6 +171,12 @@ def _selftest(arguments: argparse.Namespace) -> int:
     from waggle.engine import selftest
 
     return selftest.run(arguments)
+
+
+def _update(arguments: argparse.Namespace) -> int:
+    from waggle.engine import updates
+
+    return updates.run(arguments)
 
 
 def _lab(arguments: argparse.Namespace) -> int:

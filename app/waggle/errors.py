@@ -7,6 +7,7 @@
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
     |- CheckpointError          a saved state that cannot be read
+    |- UpdateError              the list of newer versions
     |- MemoryShort              not enough memory for this model and batch
     |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
     |- IdentityError            the key file of this node
@@ -56,6 +57,10 @@ class ExportError(WaggleError):
 
 class CheckpointError(WaggleError):
     """A saved state that does not match its checksums or its charter."""
+
+
+class UpdateError(WaggleError):
+    """The list of newer versions: there is no key for it, it cannot be reached, or it is not what was signed."""
 
 
 class MemoryShort(WaggleError):

@@ -1,0 +1,70 @@
+"""Assembles what Windows needs from win_amd64 wheels, on any system: `python3 packaging/windows_payload.py FOLDER`.
+
+The installer itself is made on Windows, where PyInstaller runs. This says beforehand whether every locked version has a wheel
+for Windows, and which have none: pure ones are made from their source here; pycosat, C that no charter needs, gets a stub.
+"""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import needs
+from packaging.requirements import Requirement
+
+LOCK = needs.ROOT / "packaging/lock.txt"
+STUBS = {"pycosat": 'raise ImportError("pycosat is not part of Waggle on Windows")\n'}
+WINDOWS = {
+    "sys_platform": "win32", "os_name": "nt", "platform_system": "Windows", "platform_machine": "AMD64",
+    "python_version": "3.11", "python_full_version": "3.11.9", "implementation_name": "cpython",
+    "platform_python_implementation": "CPython", "extra": "",
+}  # fmt: skip
+
+
+def main(folder: Path) -> int:
+    """Download, unpack and say what lacks a wheel; 1 where something is missing altogether."""
+    wheels, site = folder / "wheels", folder / "site"
+    wanted = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    made, missing, seen = list[str](), list[str](), set[str]()
+    while wanted:
+        needed = Requirement(wanted.pop())
+        name = needed.name.lower().replace("_", "-").replace(".", "-")
+        if name in seen or name in STUBS or (needed.marker and not needed.marker.evaluate(WINDOWS)):
+            continue
+        seen.add(name)
+        if not (wheel := download(needed.name, wheels / name, made)):
+            missing.append(name)
+            continue
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(site)
+        wanted += PathDistribution(next(site.glob(f"{wheel.name.split('-')[0]}-*.dist-info"))).requires or []
+    for name, text in STUBS.items():
+        (site / f"{name}.py").write_text(text, encoding="utf-8")
+    tell(site, seen, made, missing)
+    return 1 if missing else 0
+
+
+def download(name: str, to: Path, made: list[str]) -> Path | None:
+    """The wheel for Windows; where there is none, one made here from pure source; None where there is neither."""
+    pip = [sys.executable, "-m", "pip"]
+    common = ["--quiet", "--disable-pip-version-check", "--no-deps", "-c", str(LOCK)]
+    windows = ["--only-binary", ":all:", "--platform", "win_amd64", "--python-version", "311", "-d", str(to)]
+    if not list(to.glob("*.whl")) and subprocess.call([*pip, "download", *common, *windows, name], stderr=subprocess.DEVNULL):
+        subprocess.call([*pip, "wheel", *common, "--no-build-isolation", "-w", str(to), name], stderr=subprocess.DEVNULL)
+        made.append(name)
+    found = [path for path in to.glob("*.whl") if path.name.endswith(("-any.whl", "-win_amd64.whl"))]
+    return found[0] if found else None
+
+
+def tell(site: Path, seen: set[str], made: list[str], missing: list[str]) -> None:
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 2**20
+    print(f"{len(seen)} packages for Windows, {size:.0f} MiB unpacked, in {site}")
+    print("Without a wheel, made from pure source:", ", ".join(sorted(made)) or "none")
+    print("Without a wheel, replaced by a stub:", ", ".join(STUBS))
+    print("Missing:", ", ".join(missing) or "none")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
