@@ -2,7 +2,7 @@
 """Makes what people install on this system: `python3 packaging/dev.py package`, which sets everything up first.
 
 Checks what is left out, freezes the app into one folder, adds the notices, tries it, and wraps it: a .deb and a portable
-archive on Linux, an installer on Windows, a disk image on a Mac. All of it ends in dist/, with sums and sizes beside it.
+archive on Linux, an installer on Windows, a disk image on a Mac. All of it ends in dist/, with parts, sums and sizes beside it.
 """
 
 import hashlib
@@ -35,6 +35,7 @@ def main() -> int:
     freeze(folder, named)
     notices.write(folder / "notices")
     DIST.mkdir(exist_ok=True)
+    shutil.copyfile(folder / "notices/sbom.cdx.json", DIST / f"Waggle-{named}-{sys.platform}.cdx.json")
     match sys.platform:
         case "linux":
             made = make_linux.wrap(folder, named, DIST)

@@ -39,6 +39,12 @@ def named(source: str, tags: list[str], commits: str) -> str:
     return source
 
 
+def changes() -> str:
+    """What the changelog says about the version of the source."""
+    told = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition(f"## {of_source()}\n")[2]
+    return told.partition("\n## ")[0].strip()
+
+
 def for_debian(version: str) -> str:
     """Debian sorts a tilde before the end: a version on the way is older than the one it leads to."""
     return re.sub(r"\.dev", "~dev", version)
@@ -49,4 +55,4 @@ def said(*command: str) -> str:
 
 
 if __name__ == "__main__":
-    print(of_this_tree())
+    print(changes() if "--changes" in sys.argv else of_this_tree())

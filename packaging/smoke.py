@@ -1,0 +1,92 @@
+"""Installs what was built as a person would, tries it, and removes it: `python packaging/smoke.py dist`.
+
+Tried are three rounds of the starter alone on the best device there is, the window with a picture of them, and a seed of a
+swarm where the network part comes along. Run by the release workflow on all three systems; on Linux it needs root.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SECONDS = 300
+
+
+def main(dist: Path) -> int:
+    match sys.platform:
+        case "linux":
+            linux(dist)
+        case "win32":
+            windows(dist)
+        case _:
+            mac(dist)
+    return 0
+
+
+def linux(dist: Path) -> None:
+    package = next(dist.glob("*.deb")).resolve()
+    root = [] if os.geteuid() == 0 else ["sudo"]
+    run(*root, "apt-get", "install", "-y", "--no-install-recommends", str(package))
+    attempt(Path("/usr/bin/waggle"), Path("/usr/bin/waggle"), dist)
+    run(*root, "apt-get", "purge", "-y", "waggle")
+    gone(Path("/opt/waggle"), Path("/usr/share/applications/io.waggle.Waggle.desktop"))
+
+
+def windows(dist: Path) -> None:
+    place = Path(tempfile.mkdtemp()) / "Waggle"
+    run(str(next(dist.glob("*-setup.exe")).resolve()), "/S", f"/D={place}")
+    attempt(place / "Waggle.exe", place / "waggle-console.exe", dist)
+    run(str(place / "uninstall.exe"), "/S", f"_?={place}")  # without that word it goes on in a copy, and nobody can wait for it
+    gone(place / "Waggle.exe", place / "_internal")
+
+
+def mac(dist: Path) -> None:
+    mount = Path(tempfile.mkdtemp())
+    run("hdiutil", "attach", str(next(dist.glob("*.dmg"))), "-nobrowse", "-readonly", "-mountpoint", str(mount))
+    place = Path(tempfile.mkdtemp()) / "Waggle.app"
+    run("ditto", str(mount / "Waggle.app"), str(place))
+    run("hdiutil", "detach", str(mount))
+    run("codesign", "--verify", "--deep", "--strict", str(place))
+    attempt(place / "Contents/MacOS/Waggle", place / "Contents/MacOS/waggle-console", dist)
+    shutil.rmtree(place)
+
+
+def attempt(window: Path, console: Path, dist: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        run(str(console), "selftest", "--home", str(home / "alone"))
+        recording = next((home / "alone/events").glob("*"))
+        picture = dist / f"window-{sys.platform}.png"
+        run(str(window), "--replay", str(recording), "--page", "home", "--screenshot", str(picture.resolve()))
+        if not picture.exists():
+            sys.exit("The window left no picture.")
+        if sys.platform != "win32":
+            seed(console, home / "seed")
+
+
+def seed(console: Path, home: Path) -> None:
+    """Its first line is an address, which only p2pd can have given it."""
+    command = [str(console), "seed", "--home", str(home), "--set", "swarm.host=127.0.0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        process.terminate()
+    if "/p2p/" not in said:
+        sys.exit(f"The seed gave no address: {said!r}")
+    print(said, end="")
+
+
+def run(*command: str) -> None:
+    print("$", *command, flush=True)
+    subprocess.run(command, check=True, timeout=SECONDS)
+
+
+def gone(*paths: Path) -> None:
+    if left := [str(path) for path in paths if path.exists()]:
+        sys.exit(f"Left behind: {', '.join(left)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,76 @@
+"""What can be said on Linux about the installers for Windows and Macs; trying them is the release workflow's."""
+
+import plistlib
+import shutil
+from pathlib import Path
+
+import make_mac
+import make_windows
+import pytest
+from PIL import Image
+
+HERE = Path(make_mac.HERE)
+
+
+@pytest.fixture(scope="module")
+def icon(tmp_path_factory):
+    drawn = tmp_path_factory.mktemp("icon") / "waggle.ico"
+    Image.new("RGBA", (64, 64)).save(drawn)
+    return drawn
+
+
+def test_the_windows_installer_compiles_without_a_warning(tmp_path, icon):
+    if not shutil.which("makensis"):
+        pytest.skip("nsis is not installed")
+    payload = tmp_path / "Waggle"
+    (payload / "_internal").mkdir(parents=True)
+    (payload / "Waggle.exe").write_bytes(b"MZ")
+    (payload / "_internal/library").write_bytes(b"library")
+    made = make_windows.installer(payload, icon, "1.2.3.dev70000", tmp_path)
+    assert made.read_bytes()[:2] == b"MZ"
+
+
+def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_whole_folder_it_did_not_make():
+    script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
+    assert "RequestExecutionLevel user" in script
+    assert 'RMDir /r "$INSTDIR"' not in script
+    for name in ("waggle-console.exe", "waggle-verifier.exe", "_internal", "notices"):
+        assert rf'"$INSTDIR\{name}"' in script
+    assert r'WriteRegStr HKCU "Software\Classes\waggle\shell\open\command"' in script
+    assert "HKLM" not in script
+
+
+@pytest.mark.parametrize(("named", "numbers"), [("1.2.3", "1.2.3.0"), ("1.2.3.dev45", "1.2.3.45"), ("1.2.3.dev70000", "1.2.3.0")])
+def test_windows_gets_four_numbers(named, numbers):
+    assert make_windows.numbers(named) == numbers
+
+
+def test_the_mac_opens_links_and_says_why_it_wants_the_local_network():
+    told = plistlib.loads((HERE / "mac/Info.plist").read_bytes())
+    assert told["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["waggle"]
+    assert told["NSLocalNetworkUsageDescription"].endswith(".")
+    assert told["LSMinimumSystemVersion"] == "14.0"
+    assert told["CFBundleIdentifier"] == "io.waggle.Waggle"
+
+
+def test_the_mac_programs_are_given_no_more_than_they_need():
+    given = plistlib.loads((HERE / "mac/entitlements.plist").read_bytes())
+    assert given == {"com.apple.security.cs.allow-jit": True, "com.apple.security.cs.disable-library-validation": True}
+
+
+def test_a_bundle_is_signed_from_the_inside_out_and_p2pd_is_not_forgotten(tmp_path):
+    bundle = tmp_path / "Waggle.app"
+    programs = (
+        "Contents/MacOS/Waggle",
+        "Contents/MacOS/waggle-verifier",
+        "Contents/Frameworks/hivemind/hivemind_cli/p2pd",
+        "Contents/Frameworks/mlx/lib/libmlx.dylib",
+    )
+    for name in programs:
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+        (bundle / name).write_bytes(make_mac.MAGIC[0] + b"rest")
+    (bundle / "Contents/Info.plist").write_bytes(b"<plist/>")
+    (bundle / "Contents/Frameworks/p2pd").symlink_to("hivemind/hivemind_cli/p2pd")
+    order = make_mac.inside_out(bundle)
+    assert order[-1] == bundle
+    assert [str(path.relative_to(bundle)) for path in order[:-1]] == [programs[2], programs[3], programs[0], programs[1]]
