@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from waggle import paths, settings
-from waggle.engine import control, readings, stdio, swarms
+from waggle.engine import control, stdio, swarms
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.prepare import Prepared, prepare
+from waggle.engine.readings import Reader
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
 from waggle.policy import checkpoint
@@ -148,8 +149,9 @@ def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> boo
 
 async def _look_around(lifecycle: Lifecycle, choices: Choices) -> None:
     """See what the rules ask about, again and again."""
+    read = Reader()
     while True:
-        lifecycle.consider(await readings.read_soon(choices.now.when))
+        lifecycle.consider(await asyncio.to_thread(read, choices.now.when))
         await asyncio.sleep(LOOK_SECONDS)
 
 

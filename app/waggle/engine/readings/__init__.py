@@ -1,0 +1,94 @@
+"""What this computer tells about itself, from psutil and small readers for each system. None wherever it does not tell."""
+
+import sys
+import time
+from collections.abc import Callable
+
+import psutil
+
+from waggle.protocol.rules import Readings, plain_name
+from waggle.settings import When
+
+NETWORK_SECONDS = 20.0  # asking about the network costs a process
+PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
+
+
+class Reader:
+    """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for, and idleness always."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._metered: bool | None = None
+        self._asked_at: float | None = None
+
+    def __call__(self, rules: When) -> Readings:
+        return Readings(
+            idle_seconds=idle_seconds(),
+            on_power=_on_power() if rules.only_on_power else None,
+            programs=_programs() if rules.not_while else None,
+            full_screen=full_screen() if rules.not_full_screen else None,
+            metered=self._is_metered() if rules.not_metered else None,
+            celsius=_celsius() if rules.below_celsius else None,
+        )
+
+    def _is_metered(self) -> bool | None:
+        if self._asked_at is None or self._clock() - self._asked_at > NETWORK_SECONDS:
+            self._metered, self._asked_at = metered(), self._clock()
+        return self._metered
+
+
+def idle_seconds() -> float | None:
+    """Since keyboard and mouse were used last."""
+    if sys.platform == "win32":
+        from waggle.engine.readings import windows
+
+        return windows.idle_seconds()
+    if sys.platform == "darwin":
+        from waggle.engine.readings import mac
+
+        return mac.idle_seconds()
+    from waggle.engine.readings import linux
+
+    return linux.idle_seconds()
+
+
+def full_screen() -> bool | None:
+    """Whether a program fills the screen. Macs do not tell."""
+    if sys.platform == "win32":
+        from waggle.engine.readings import windows
+
+        return windows.full_screen()
+    if sys.platform == "linux":
+        from waggle.engine.readings import linux
+
+        return linux.full_screen()
+    return None
+
+
+def metered() -> bool | None:
+    """Whether the network's traffic is counted. Only Linux tells programs that are not from its shop."""
+    if sys.platform == "linux":
+        from waggle.engine.readings import linux
+
+        return linux.metered()
+    return None
+
+
+def _on_power() -> bool | None:
+    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    if battery is None or battery.power_plugged is None:
+        return None
+    return bool(battery.power_plugged)
+
+
+def _programs() -> frozenset[str]:
+    return frozenset(plain_name(process.info["name"] or "") for process in psutil.process_iter(["name"]))
+
+
+def _celsius() -> float | None:
+    """The warmest of the processor's sensors. Windows and Macs hide them."""
+    if not hasattr(psutil, "sensors_temperatures"):
+        return None
+    found = psutil.sensors_temperatures()
+    warm = [one.current for chip, sensors in found.items() if chip in PROCESSORS for one in sensors]
+    return max(warm, default=None)

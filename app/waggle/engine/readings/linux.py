@@ -1,0 +1,46 @@
+"""Idleness, full screen and metered networks on Linux: X11 where the screen is X11's, else the session's message bus."""
+
+import os
+import re
+import subprocess
+
+from waggle.engine.readings import x11
+
+SECONDS = 2.0  # a bus that does not answer is one that does not tell
+IDLE = ("--user", "call", "org.gnome.Mutter.IdleMonitor", "/org/gnome/Mutter/IdleMonitor/Core", "org.gnome.Mutter.IdleMonitor",
+        "GetIdletime")  # fmt: skip
+METERED = ("--system", "get-property", "org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager",
+           "org.freedesktop.NetworkManager", "Metered")  # fmt: skip
+
+
+def idle_seconds() -> float | None:
+    if os.environ.get("WAYLAND_DISPLAY"):  # X11 then hears only of X11's own windows
+        return milliseconds_of(_bus(*IDLE))
+    return x11.ask(x11.idle_seconds)
+
+
+def full_screen() -> bool | None:
+    return None if os.environ.get("WAYLAND_DISPLAY") else x11.ask(x11.full_screen)
+
+
+def metered() -> bool | None:
+    return metered_of(_bus(*METERED))
+
+
+def milliseconds_of(said: str) -> float | None:
+    """`t 61234` in seconds."""
+    found = re.fullmatch(r"t (\d+)", said.strip())
+    return int(found.group(1)) / 1000 if found else None
+
+
+def metered_of(said: str) -> bool | None:
+    """NetworkManager's NMMetered: 1 yes, 2 no, 3 and 4 the same as a guess, 0 unknown."""
+    return {"u 1": True, "u 3": True, "u 2": False, "u 4": False}.get(said.strip())
+
+
+def _bus(*words: str) -> str:
+    try:
+        done = subprocess.run(["busctl", *words], capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):  # no systemd, or nobody behind that name
+        return ""
+    return done.stdout

@@ -1,0 +1,15 @@
+"""Idleness on a Mac, from its event source."""
+
+import ctypes
+import ctypes.util
+
+HARDWARE, ANY_EVENT = 1, 0xFFFFFFFF
+
+
+def idle_seconds() -> float | None:
+    found = ctypes.util.find_library("ApplicationServices")
+    if found is None:
+        return None
+    since = ctypes.CDLL(found).CGEventSourceSecondsSinceLastEventType
+    since.restype = ctypes.c_double
+    return float(since(ctypes.c_int32(HARDWARE), ctypes.c_uint32(ANY_EVENT)))

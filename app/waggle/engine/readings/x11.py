@@ -1,0 +1,89 @@
+"""Asks an X11 screen two questions through ctypes: since when nobody has touched it, and whether a program fills it."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_long, c_ubyte, c_ulong, c_void_p
+from functools import cache
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+ANY_TYPE, LONGEST = 0, 64
+Complaint = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
+Farewell = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+# Without these two, Xlib ends the whole process when a window or the screen goes away in the middle of a question.
+_unheard, _outlived = Complaint(lambda _display, _error: 0), Farewell(lambda _display, _data: None)
+
+
+class _Idle(Structure):
+    _fields_ = (
+        ("window", c_ulong), ("state", c_int), ("kind", c_int), ("since", c_ulong), ("idle", c_ulong), ("mask", c_ulong),
+    )  # fmt: skip
+
+
+@cache
+def _libraries() -> tuple[Any, Any] | None:
+    try:
+        screen, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
+    except OSError:
+        return None
+    screen.XOpenDisplay.restype = c_void_p
+    screen.XDefaultRootWindow.restype = screen.XInternAtom.restype = c_ulong
+    saver.XScreenSaverAllocInfo.restype = POINTER(_Idle)
+    screen.XSetErrorHandler(_unheard)
+    return screen, saver
+
+
+def ask(question: Callable[[Any, Any, c_void_p], Answer | None]) -> Answer | None:
+    """The answer of the screen of this session; None where there is none."""
+    if not os.environ.get("DISPLAY") or (libraries := _libraries()) is None:
+        return None
+    screen, saver = libraries
+    opened = screen.XOpenDisplay(None)
+    if not opened:
+        return None
+    display = c_void_p(opened)
+    if hasattr(screen, "XSetIOErrorExitHandler"):
+        screen.XSetIOErrorExitHandler(display, _outlived, None)
+    try:
+        return question(screen, saver, display)
+    finally:
+        screen.XCloseDisplay(display)
+
+
+def idle_seconds(screen: Any, saver: Any, display: c_void_p) -> float | None:
+    found = saver.XScreenSaverAllocInfo()
+    known = saver.XScreenSaverQueryInfo(display, c_ulong(screen.XDefaultRootWindow(display)), found)
+    seconds = found.contents.idle / 1000 if known else None
+    screen.XFree(found)
+    return seconds
+
+
+def full_screen(screen: Any, _saver: Any, display: c_void_p) -> bool | None:
+    """Whether the active window says that it fills the screen; None where no window manager keeps such books."""
+    root = c_ulong(screen.XDefaultRootWindow(display))
+    active = _property(screen, display, root, b"_NET_ACTIVE_WINDOW")
+    if not active:
+        return None
+    states = _property(screen, display, c_ulong(active[0]), b"_NET_WM_STATE") if active[0] else []
+    return _atom(screen, display, b"_NET_WM_STATE_FULLSCREEN") in states
+
+
+def _atom(screen: Any, display: c_void_p, name: bytes) -> int:
+    return int(screen.XInternAtom(display, c_char_p(name), c_int(0)))
+
+
+def _property(screen: Any, display: c_void_p, window: c_ulong, name: bytes) -> list[int]:
+    kind, form, count, left = c_ulong(), c_int(), c_ulong(), c_ulong()
+    content = POINTER(c_ubyte)()
+    screen.XGetWindowProperty(
+        display, window, c_ulong(_atom(screen, display, name)), c_long(0), c_long(LONGEST), c_int(0), c_ulong(ANY_TYPE),
+        byref(kind), byref(form), byref(count), byref(left), byref(content),
+    )  # fmt: skip
+    if not content:
+        return []
+    try:
+        whole = form.value == 32  # then Xlib gives longs
+        return list(ctypes.cast(content, POINTER(c_ulong))[: count.value]) if whole else []
+    finally:
+        screen.XFree(content)

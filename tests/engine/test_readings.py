@@ -1,0 +1,74 @@
+"""What the computer tells, on this very computer and from answers of others."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+import waggle
+from waggle.engine.readings import Reader, linux
+from waggle.protocol.rules import Wishes, decide, plain_name
+from waggle.settings import When
+
+ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [("u 1\n", True), ("u 3\n", True), ("u 2\n", False), ("u 4\n", False), ("u 0\n", None), ("", None), ("no such", None)],
+)
+def test_network_manager_is_understood(said, means):
+    assert linux.metered_of(said) is means
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
+def test_the_idle_monitor_is_understood(said, seconds):
+    assert linux.milliseconds_of(said) == seconds
+
+
+@pytest.mark.parametrize("name", ["Game.exe", "game", r"C:\Games\GAME.EXE", "/usr/bin/game", "Game.app"])
+def test_programs_are_the_same_however_they_are_written(name):
+    assert plain_name(name) == "game"
+
+
+def test_a_program_that_runs_is_seen_and_only_when_asked_for():
+    mine = psutil.Process().name()
+    rules = When(not_while=(mine,))
+    decision = decide(rules, Reader()(rules), Wishes(), 0.0)
+    assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
+    assert Reader()(When()).programs is None
+
+
+@ONLY_LINUX
+def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
+    if not shutil.which("Xvfb"):
+        pytest.skip("there is no Xvfb")
+    ready, tell = os.pipe()
+    screen = subprocess.Popen(["Xvfb", "-displayfd", str(tell), "-noreset"], pass_fds=[tell], stderr=subprocess.DEVNULL)
+    try:
+        number = os.read(ready, 20).decode().strip()
+        code = (
+            "from waggle.engine.readings import linux; first = linux.idle_seconds(); second = linux.idle_seconds();"
+            "print(0 <= first <= second, linux.full_screen())"
+        )
+        environment = {**os.environ, "DISPLAY": f":{number}", "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+        environment.pop("WAYLAND_DISPLAY", None)
+        said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        assert (said.stdout.split(), said.stderr) == (["True", "None"], "")
+    finally:
+        screen.terminate()
+        screen.wait()
+        os.close(ready)
+        os.close(tell)
+
+
+def test_without_a_screen_nothing_is_told():
+    environment = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    code = "from waggle.engine.readings import linux; print(linux.idle_seconds(), linux.full_screen())"
+    environment["PYTHONPATH"] = str(Path(waggle.__file__).parents[1])
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["None", "None"]
