@@ -5,6 +5,7 @@ Run by `dev.py package` before it builds, which takes minutes.
 
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -29,7 +30,7 @@ class LeftOut(importlib.abc.MetaPathFinder):
                 return None
         return PathFinder.find_spec(name, path, target)
 
-    find_distributions = staticmethod(PathFinder.find_distributions)
+    find_distributions = staticmethod(importlib.metadata.MetadataPathFinder.find_distributions)
 
 
 def leave_out(*names: str) -> None:
