@@ -21,6 +21,12 @@ from waggle.tasks.verifier import Verifier  # noqa: E402
 
 LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's own curricula; "standard" is what it makes without being asked
 TOPICS = {"algorithmic": "algorithms", "arc": "patterns", "induction": "patterns", "cognition": "patterns", "code": "logic"}
+TITLES = {
+    "ab": "Cancelling A and B", "acre": "Which of them light up", "aiw": "Alice's family", "gcd": "Greatest common divisor",
+    "lcm": "Least common multiple", "gsm_symbolic": "Word problems", "knights_knaves": "Knights and knaves", "jugs": "Water jugs",
+    "count_bits": "Counting bits", "count_primes": "Counting primes", "emoji_mystery": "Hidden in an emoji",
+    "number_format": "Comparing numbers", "path_star": "Paths in a star", "self_reference": "Statements about themselves",
+}  # fmt: skip
 LONGEST = 1500  # characters of a question that a small model can be asked
 SLOWEST = 0.2  # seconds of making one: eight are made a round
 SAMPLES = 12
@@ -75,7 +81,7 @@ def line(dataset: str) -> dict[str, Any] | None:
         made = sample(dataset, wanted) if wanted is not None else None
         if made:
             levels[level] = {"settings": wanted, "sample": made[0], "longest": made[1]}
-    title = titles.get(dataset, dataset.replace("_", " ").capitalize())
+    title = titles.get(dataset, TITLES.get(dataset, dataset.replace("_", " ").capitalize()))
     return {"dataset": dataset, "title": title, "topic": TOPICS.get(room, room), "levels": levels} if levels else None
 
 

@@ -19,7 +19,7 @@ CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "we
 def main(argv: list[str] | None = None) -> int:
     """Parse, then open one door; the exit code. A link that a browser hands over comes as the only argument."""
     given = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args(["--invite", *given] if given and given[0].startswith("waggle:") else given)
+    arguments = parser().parse_args(["--invite", *given] if given and _is_invite(given[0]) else given)
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
@@ -31,16 +31,20 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
+def _is_invite(argument: str) -> bool:
+    return argument.startswith("waggle:") or argument.endswith(".waggle")
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
     made.set_defaults(home=None, set=[])
     made.add_argument("--version", action="version", version=f"waggle {__version__}")
     _shared(made)
     made.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run instead of an engine")
-    made.add_argument("--invite", default="", metavar="LINK", help="show where a link of waggle://join would lead")
+    made.add_argument("--invite", default="", metavar="LINK", help="show where a link, or a file with one, would lead")
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    made.add_argument("--page", choices=("home", "live", "progress", "peers"))
+    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms"))
     made.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
     )

@@ -18,6 +18,7 @@ from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line
 from waggle.gui.look import Look, Theme
 from waggle.gui.only_one import OnlyOne
+from waggle.gui.opened import Opened
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.tray import mark_icon
@@ -104,6 +105,7 @@ def _shown(app: QApplication, shell: Shell, arguments: Arguments) -> int:
     import qasync
 
     sys.excepthook = _Reporter(shell)
+    Opened(app, shell.called)
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
     shell.left.connect(end)

@@ -143,6 +143,7 @@ class Look(QObject):
     def style_sheet(self) -> str:
         values = {role: self.colour(role).name() for role in tokens().colour[self.mode]}
         values |= {f"radius_{name}": str(value) for name, value in tokens().radius.items()}
+        values["icon_check"] = (paths.resources() / "look" / "icons" / "tick.svg").as_posix()
         return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
 
     def _system_changed(self) -> None:

@@ -1,6 +1,7 @@
 """The window: rail, pages, status bar. Shows one State, sends commands, and sees that the engine leaves before it does."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
@@ -14,7 +15,8 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Page, column, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
-from waggle.gui.words import one_line, tr
+from waggle.gui.swarms import Swarms
+from waggle.gui.words import tr
 
 NOTICE_MS = 8000
 SMALLEST = (900, 600)
@@ -40,8 +42,9 @@ class Window(QWidget):
         self._compact: bool | None = None
         self.leaving = False
         self.page = "home"
-        self.home, self.peers = Home(look, can_start), Peers(look)
-        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers}
+        self.home, self.peers, self.swarms = Home(look, can_start), Peers(look), Swarms(look)
+        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers,
+                                       "swarms": self.swarms}  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
         self._stack = QStackedWidget()
         for page in self.pages.values():
@@ -83,6 +86,7 @@ class Window(QWidget):
     def refused(self, title: str, advice: str) -> None:
         """A command was not carried out."""
         self.release()
+        self.swarms.refused(f"{title} {advice}".strip())
         self.notice(f"{title} {advice}".strip())
 
     def release(self) -> None:
@@ -118,9 +122,12 @@ class Window(QWidget):
         self._notice_end.stop()
 
     def show_invite(self, link: str) -> None:
-        """A link came from outside: it is shown, never joined by itself."""
-        self.show_page("home")
-        self.notice(tr("An invite arrived: %1").replace("%1", one_line(link)))
+        """A link, or a file with one, came from outside: it is looked at, never joined by itself."""
+        self.show_page("swarms")
+        if link.startswith("waggle:"):
+            self.swarms.show_join(link)
+        else:
+            self.swarms.open_file(Path(link))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """What closing means is the shell's to say: to the tray, or to the end, which waits for the engine."""

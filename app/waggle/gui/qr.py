@@ -1,0 +1,50 @@
+"""A link as a QR code: whole pixels, black on white in every theme, because cameras read nothing else as well."""
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Painted
+
+QUIET = 4  # modules of white around it, as the standard asks
+
+
+def modules(words: str) -> tuple[tuple[bool, ...], ...]:
+    """The dark places of the code; nothing for nothing."""
+    if not words:
+        return ()
+    import segno  # only when a code is first shown
+
+    return tuple(tuple(bool(one) for one in line) for line in segno.make(words, error="l", micro=False).matrix)
+
+
+class QrCode(Painted):
+    """Shows one link, about `side` wide: the size is what whole pixels make of it. Blank while there is none."""
+
+    def __init__(self, look: Look, side: int, name: str) -> None:
+        super().__init__(look, QSize(side, side), name)
+        self._side, self._words = side, ""
+        self._modules: tuple[tuple[bool, ...], ...] = ()
+
+    def show_words(self, words: str) -> None:
+        if words != self._words:
+            self._words, self._modules = words, modules(words)
+            count = len(self._modules) + 2 * QUIET
+            side = max(2, round(self._side / count)) * count if words else self._side
+            self.setFixedSize(side, side)
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(Qt.GlobalColor.white)
+        painter.drawRoundedRect(place, 8, 8)
+        if not self._modules:
+            return
+        step = round(place.width()) // (len(self._modules) + 2 * QUIET)
+        left = top = QUIET * step
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        painter.setBrush(Qt.GlobalColor.black)
+        for y, line in enumerate(self._modules):
+            for x, dark in enumerate(line):
+                if dark:
+                    painter.drawRect(QRectF(left + x * step, top + y * step, step, step))

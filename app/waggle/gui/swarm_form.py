@@ -1,0 +1,168 @@
+"""Creating a swarm: a name, what it asks and how hard, which model it is meant for, and whether a key is needed to join."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
+
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Segments, column, frame, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.words import plural, tr, visible
+from waggle.protocol.commands import CreateSwarm
+from waggle.protocol.gatherings import SpecialtyOffer
+
+LEVELS = ("easy", "standard", "hard")
+NAME, HINT = 60, 80  # characters, as a charter has them
+OFFER = Qt.ItemDataRole.UserRole
+Index = QModelIndex | QPersistentModelIndex
+
+
+def level_of(offer: SpecialtyOffer, wanted: str) -> str:
+    """The difficulty that comes closest, where a specialty does not have the one that is wanted."""
+    place = LEVELS.index(wanted)
+    return min(offer.samples, key=lambda one: (abs(LEVELS.index(one) - place), LEVELS.index(one)))
+
+
+class SwarmForm(QFrame):
+    """`wanted` carries the command; the form rests until the engine has answered."""
+
+    wanted = Signal(object)
+    declined = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look = look
+        self._offers: tuple[SpecialtyOffer, ...] = ()
+        self._waiting = False
+        self._name = self._field(tr("Name of the swarm"), tr("Others see it before they join"), NAME)
+        self._hint = self._field(tr("Which model it is meant for"), tr("Any; small ones do best with easy questions"), HINT)
+        self._private = QCheckBox(tr("Private: only with your invite"))
+        self._private.setFont(look.font("body"))
+        self._private.setAccessibleName(self._private.text())
+        self._level = Segments(look, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level.chosen.connect(lambda _index: self._show_sample())
+        self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
+        self._make_list()
+        self._about, self._sample = Line(look, role="label"), text(look, "", "mono", wrap=True)
+        self._said = text(look, "", "small", "bad", wrap=True)
+        self._create = Button(look, tr("Create"), "primary")
+        self._create.clicked.connect(self._ask)
+        no = Button(look, tr("Cancel"))
+        no.clicked.connect(self.declined)
+        self._count = Line(look, role="small", tone="text_soft")
+        self.setLayout(self._arranged(no))
+        self._name.textChanged.connect(self._changed)
+        self._changed()
+
+    def _arranged(self, no: Button) -> QBoxLayout:
+        look = self._look
+        left = column(
+            text(look, tr("Name"), "label"), self._name, 4, text(look, tr("Meant for (optional)"), "label"), self._hint, 4,
+            text(look, tr("Difficulty"), "label"), self._level, 8, self._private,
+            text(look, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
+            None, gap=6,
+        )  # fmt: skip
+        asked = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        asked.setMinimumHeight(104)
+        right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), asked, gap=8)
+        foot = row((self._count, 1), no, self._create, gap=8)
+        title = text(look, tr("Create a swarm"), "title")
+        return column(title, 4, (row((left, 2), (right, 3), gap=28), 1), self._said, foot, gap=8, margins=(24, 18, 24, 18))
+
+    def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
+        made = QLineEdit()
+        made.setFont(self._look.font("body"))
+        made.setAccessibleName(name)
+        made.setPlaceholderText(hint)
+        made.setMaxLength(longest)
+        made.setFixedHeight(self._look.size["control"])
+        return made
+
+    def _make_list(self) -> None:
+        self._model = QStandardItemModel(self)
+        self._found = QSortFilterProxyModel(self)
+        self._found.setSourceModel(self._model)
+        self._found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filter.textChanged.connect(self._found.setFilterFixedString)
+        self._list = QListView()
+        self._list.setModel(self._found)
+        self._list.setFont(self._look.font("small"))
+        self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
+        self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._list.setUniformItemSizes(True)
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
+        self._model.itemChanged.connect(lambda _item: self._changed())
+
+    def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
+        """Fill the list, once; those in an easy form stand first, because the starter can begin with them."""
+        if offers == self._offers:
+            return
+        self._offers = offers
+        self._model.clear()
+        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, one.title)):
+            topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
+            item = QStandardItem(f"{tr(offer.title)}{topic}")
+            item.setCheckable(True)
+            item.setData(offer, OFFER)
+            self._model.appendRow(item)
+        self._list.setCurrentIndex(self._found.index(0, 0))
+        self._changed()
+
+    def refused(self, words: str) -> None:
+        """The engine could not do it: say why, and let it be mended."""
+        self._waiting = False
+        self._said.setText(visible(words))
+        self._changed()
+
+    def reset(self) -> None:
+        """Empty, for the next one."""
+        self._waiting = False
+        self._said.setText("")
+        self._name.clear()
+        self._hint.clear()
+        self._private.setChecked(False)
+        for i in range(self._model.rowCount()):
+            self._model.item(i).setCheckState(Qt.CheckState.Unchecked)
+        self._name.setFocus()
+
+    def _chosen(self) -> list[SpecialtyOffer]:
+        items = (self._model.item(i) for i in range(self._model.rowCount()))
+        return [item.data(OFFER) for item in items if item.checkState() == Qt.CheckState.Checked]
+
+    def _changed(self) -> None:
+        chosen = self._chosen()
+        self._said.setVisible(bool(self._said.text()))
+        if self._waiting:
+            self._count.say(tr("Making its questions; a few seconds."))
+        elif not chosen:
+            self._count.say(tr("Choose at least one kind of question."))
+        else:
+            self._count.say(plural(len(chosen), "%n kind of question chosen", "%n kinds of question chosen"))
+        self._create.setEnabled(bool(self._name.text().strip() and chosen) and len(chosen) <= 64 and not self._waiting)
+
+    def _show_sample(self) -> None:
+        offer = self._list.currentIndex().data(OFFER)
+        if offer is None:
+            return
+        level = level_of(offer, LEVELS[self._level.index])
+        words = tr("%1: a question, %2").replace("%1", offer.title).replace("%2", tr(level))
+        if level != LEVELS[self._level.index]:
+            words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
+        self._about.say(words)
+        sample = " ".join(offer.samples[level].split())
+        self._sample.setText(sample if len(sample) <= 420 else f"{sample[:420]}…")
+
+    def _ask(self) -> None:
+        level = LEVELS[self._level.index]
+        chosen = tuple((one.dataset, level_of(one, level)) for one in self._chosen())
+        self._waiting = True
+        self._said.setText("")
+        self._changed()
+        self.wanted.emit(
+            CreateSwarm(
+                id=command_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),
+                private=self._private.isChecked(),
+            )
+        )  # fmt: skip

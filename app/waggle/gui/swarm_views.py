@@ -1,0 +1,230 @@
+"""Swarms as a person meets them: a card of one that is known, the sheet of one to be joined, and the invite to this one."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Chip, Sign
+from waggle.gui.parts import Button, Line, column, frame, held, row, rule, text
+from waggle.gui.qr import QrCode
+from waggle.gui.words import one_line, plural, tr, visible
+from waggle.protocol.gatherings import InviteRead, InviteWritten, SwarmShown
+
+MOST_TITLES = 9
+MOST_SAMPLES = 3
+SAMPLE = 220  # characters
+DIFFICULTIES = {"easy": "easy", "standard": "standard", "hard": "hard"}
+SHARED = "Your model's answers as plain text, a made-up name and a public key, and your network address to those you meet."
+STAYS = "Your files, what you type, your real name, and the model itself."
+
+
+def trains_on(swarm: SwarmShown) -> str:
+    """Its specialties in one line, with their difficulty where it is one for all."""
+    titles = [one_line(one.title) for one in swarm.specialties]
+    shown = ", ".join(titles[:MOST_TITLES])
+    if len(titles) > MOST_TITLES:
+        shown += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
+    levels = {one.difficulty for one in swarm.specialties}
+    level = levels.pop() if len(levels) == 1 else ""
+    return f"{shown} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else shown
+
+
+def here(swarm: SwarmShown, members: int | None) -> str:
+    """How many are there, as far as that is known."""
+    if members is not None:
+        return plural(members, "only you", "%n, you included")
+    if swarm.members:
+        return plural(swarm.members, "%n when last asked", "%n when last asked")
+    return tr("not asked yet")
+
+
+def chips(look: Look, swarm: SwarmShown) -> list[Chip]:
+    """What sort of swarm it is."""
+    made = []
+    if swarm.active:
+        made.append(Chip(look, tr("You are here"), "accent", "on"))
+    if swarm.private:
+        made.append(Chip(look, tr("Private"), "plain", "shield"))
+    if swarm.shipped:
+        made.append(Chip(look, tr("Comes with Waggle"), "plain"))
+    elif swarm.created:
+        made.append(Chip(look, tr("Created here"), "plain"))
+    return made
+
+
+def fact(look: Look, title: str, words: str) -> QWidget:
+    """One line of a card: what, and how it is."""
+    name, value = text(look, title, "small", "soft"), text(look, words, "small", wrap=True)
+    name.setFixedWidth(112)
+    name.setAlignment(Qt.AlignmentFlag.AlignTop)
+    value.setAccessibleName(f"{title}: {words}")
+    return held(row(name, (value, 1), gap=8))
+
+
+def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
+    """What is asked there, in its own words: plain text, cut short."""
+    found = [one for one in swarm.specialties if one.sample][:MOST_SAMPLES]
+    if not found:
+        return None
+    parts: list[QWidget] = []
+    for one in found:
+        words = " ".join(one.sample.split())
+        cut = words if len(words) <= SAMPLE else f"{words[:SAMPLE]}…"
+        parts.append(
+            held(column(text(look, one_line(one.title), "tag", "soft"), text(look, visible(cut), "mono", wrap=True), gap=1))
+        )
+    return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
+
+
+class SwarmCard(QFrame):
+    """A swarm that is remembered. `chosen` and `forgotten` carry its charter."""
+
+    chosen = Signal(str)
+    forgotten = Signal(str)
+
+    def __init__(self, look: Look, swarm: SwarmShown, members: int | None, why_not: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        name = Line(look, one_line(swarm.name), "heading")
+        head = row(Sign(look, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(look, swarm))
+        facts = [fact(look, tr("It trains on"), trains_on(swarm)), fact(look, tr("Members"), here(swarm, members))]
+        if swarm.model_hint:
+            facts.append(fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+        if swarm.active:
+            facts.append(fact(look, tr("Shared"), tr(SHARED)))
+        parts: list[QWidget] = [held(head), *facts]
+        if swarm.active and (asked := samples(look, swarm)) is not None:
+            parts += [text(look, tr("Questions of this kind are asked"), "label", "soft"), asked]
+        if not swarm.active:
+            parts.append(self._buttons(look, swarm, why_not))
+        self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
+
+    def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> QWidget:
+        title = one_line(swarm.name)
+        go = Button(look, tr("Go there"), small=True)
+        go.setAccessibleName(tr("Go to %1").replace("%1", title))
+        go.setEnabled(not why_not)
+        go.setToolTip(why_not)
+        go.clicked.connect(lambda: self.chosen.emit(swarm.charter))
+        forget = Button(look, tr("Forget"), "link")
+        forget.setAccessibleName(tr("Forget %1").replace("%1", title))
+        forget.clicked.connect(lambda: self.forgotten.emit(swarm.charter))
+        forget.setVisible(not swarm.shipped)
+        return held(row(go, forget, None, gap=8, margins=(0, 4, 0, 0)))
+
+
+class Sheet(QFrame):
+    """A swarm that could be gone to: all that is known of it, what going there means, and the one button that does it."""
+
+    accepted = Signal(str)
+    declined = Signal()
+
+    def __init__(
+        self, look: Look, swarm: SwarmShown, *, read: InviteRead | None, leaving: str, round_: int, why_not: str
+    ) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        title = one_line(swarm.name)
+        head = row(Sign(look, "swarms", "accent_text", 24), (Line(look, title, "title"), 1), *chips(look, swarm))
+        parts: list[QWidget | int | None] = [held(head), text(look, self._about(swarm, read), "body", "soft", wrap=True), 4]
+        parts.append(fact(look, tr("It trains on"), trains_on(swarm)))
+        if swarm.model_hint:
+            parts.append(fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+        parts += [fact(look, tr("You will share"), tr(SHARED)), fact(look, tr("Never leaves"), tr(STAYS))]
+        if (asked := samples(look, swarm)) is not None:
+            parts += [2, text(look, tr("Questions of this kind will be asked"), "label", "soft"), asked]
+        parts += [4, rule(), 2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
+        words = tr("Join %1") if not swarm.known else tr("Go to %1")
+        join = Button(look, words.replace("%1", title[:40]), "primary")
+        join.setEnabled(not why_not and not swarm.active)
+        join.setToolTip(why_not)
+        join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
+        self.join = join
+        no = Button(look, tr("Not now"))
+        no.clicked.connect(self.declined)
+        hindrance = Line(look, why_not, "small", "text_soft")
+        parts.append(held(row((hindrance, 1), no, join, gap=8, margins=(0, 6, 0, 0))))
+        self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
+
+    @staticmethod
+    def _about(swarm: SwarmShown, read: InviteRead | None) -> str:
+        if swarm.active:
+            return tr("You are in this swarm already.")
+        if read is None:
+            return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
+        if not read.answered:
+            return tr(
+                "Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there."
+            )
+        there = plural(swarm.members, "%n computer is there now.", "%n computers are there now.") if swarm.members else tr(
+            "It answers; nobody has announced anything just now.")  # fmt: skip
+        return f"{there} {tr('Nothing has been joined yet.')}"
+
+    @staticmethod
+    def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
+        words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
+        kept = tr("Your model keeps all that it has learned. You can come back at any time.")
+        private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
+        return " ".join((words.replace("%1", leaving).replace("%2", str(round_)), kept, private)).strip()
+
+
+class Invitation(QFrame):
+    """The link to the swarm of now: as a code for a camera, and as words to be copied or saved."""
+
+    done = Signal()
+    save_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.link = ""
+        self._title, self._reach = Line(look, role="title"), text(look, "", "small", "soft", wrap=True)
+        self._code = QrCode(look, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
+        self._field = link_field(look, tr("The invite link"))
+        self._field.setReadOnly(True)
+        self._warning: QLabel = text(look, "", "small", "soft", wrap=True)
+        self._copy = Button(look, tr("Copy link"), "primary", "copy")
+        self._copy.clicked.connect(self._copy_link)
+        self._save = Button(look, tr("Save as a file"), icon="save")
+        self._save.clicked.connect(self.save_wanted)
+        back = Button(look, tr("Done"))
+        back.clicked.connect(self.done)
+        how = text(
+            look, tr("The other person scans this, or opens the link. They see what they would join before they do."), wrap=True
+        )
+        words = column(
+            self._title, how, 8, self._field, held(row(self._copy, self._save, None)), 8, self._reach, self._warning, None,
+            held(row(None, back)), gap=8,
+        )  # fmt: skip
+        self.setLayout(row(column(self._code, None), (words, 1), gap=28, margins=(24, 24, 24, 20)))
+
+    def show_invite(self, told: InviteWritten | None, swarm: str, *, private: bool) -> None:
+        self._title.say(tr("Invite someone to %1").replace("%1", swarm))
+        self.link = told.link if told else ""
+        self._code.show_words(self.link)
+        if self._field.text() != self.link:
+            self._field.setText(self.link)
+            self._field.setCursorPosition(0)
+            self._copy.say(tr("Copy link"), "copy")
+        for button in (self._copy, self._save):
+            button.setEnabled(bool(self.link))
+        waiting = tr("Asking for this computer's addresses.")
+        still = tr("It stays true while this computer, or another one it names, is on.")
+        self._reach.setText(f"{tr(told.reach)} {still}" if told else waiting)
+        key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
+                 "To shut somebody out, create a new swarm.")  # fmt: skip
+        self._warning.setText(key if private else "")
+        self._warning.setVisible(private)
+
+    def _copy_link(self) -> None:
+        QGuiApplication.clipboard().setText(self.link)
+        self._copy.say(tr("Copied"), "check")
+
+
+def link_field(look: Look, name: str) -> QLineEdit:
+    made = QLineEdit()
+    made.setFont(look.font("mono"))
+    made.setAccessibleName(name)
+    made.setFixedHeight(look.size["control"])
+    return made

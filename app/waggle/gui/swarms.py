@@ -1,0 +1,322 @@
+"""Swarms: where I am and where else I could be; joining by an invite, creating one, inviting others. Nothing joins by itself."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLayout, QStackedWidget, QWidget
+
+from waggle.gui.home import _scrolled
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Page, card, column, held, page_head, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.swarm_form import SwarmForm
+from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
+from waggle.gui.words import one_line, plural, tr, visible
+from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite
+from waggle.protocol.gatherings import InviteRead, SwarmShown
+from waggle.protocol.state import State
+
+LIST, JOIN, SHEET, CREATE, INVITE = range(5)
+MOST_OF_A_FILE = 8192  # bytes: a link has half of that
+
+
+def link_in(path: Path) -> str:
+    """The first line of a file that could be an invite; empty where there is none. Raises OSError."""
+    with path.open("rb") as file:
+        text_ = file.read(MOST_OF_A_FILE).decode("utf-8", "replace")
+    return next((line.strip() for line in text_.splitlines() if line.strip().startswith("waggle:")), "")
+
+
+def hindrance(state: State) -> str:
+    """Why no swarm can be gone to now; empty where one can."""
+    if state.phase in ("problem", "stopped"):
+        return tr("The engine is not running.")
+    if state.phase == "preparing":
+        return tr("The engine is still starting.")
+    return tr(state.swarms.fixed) if state.swarms else ""
+
+
+class Swarms(Page):
+    """A list, and what opens from it. One thing is asked of the engine at a time; what it refuses is said where it was asked."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state = State()
+        self._listed: object = None  # what the list was drawn from
+        self._asked_of: object = None  # the Ready whose swarms were asked for
+        self._shown: tuple[SwarmShown, InviteRead | None] | None = None
+        self._waiting = ""  # for which answer: "look", "create", "invite"
+        self._line = Line(look, role="small", tone="text_soft")
+        self._join = Button(look, tr("Join by a link"), icon="gather")
+        self._join.clicked.connect(lambda: self.show_join())
+        self._new = Button(look, tr("Create a swarm"), icon="swarms")
+        self._new.clicked.connect(self._show_form)
+        self._ask_others = Button(look, tr("Invite someone"), "primary", "share")
+        self._ask_others.clicked.connect(self._show_invitation)
+        self._form, self._invitation = SwarmForm(look), Invitation(look)
+        self._form.wanted.connect(self._create)
+        self._form.declined.connect(self.show_list)
+        self._invitation.done.connect(self.show_list)
+        self._invitation.save_wanted.connect(self._save_wanted)
+        self._views = QStackedWidget()
+        self._cards, self._sheets = column(), column()
+        for view in (_scrolled(self._cards), self._join_view(), _scrolled(self._sheets), held(column((self._form, 1))),
+                     held(column(self._invitation, None))):  # fmt: skip
+            self._views.addWidget(view)
+        self._box = column(page_head(look, tr("Swarms"), self._line, self._join, self._new, self._ask_others), (self._views, 1))
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._views.currentIndex() != LIST:
+            self.show_list()
+        else:
+            super().keyPressEvent(event)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        self._box.setSpacing(gap)
+        self._cards.setSpacing(gap)
+        self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
+        self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
+
+    def show_state(self, state: State, now: float) -> None:
+        before, self._state = self._state, state
+        if (
+            state.ready is not None
+            and state.phase not in ("preparing", "problem", "stopped")
+            and self._asked_of is not state.ready
+        ):
+            self._asked_of = state.ready
+            self.commanded.emit(ListSwarms(id=command_id()))
+        if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
+            self._show_sheet(state.looked.swarm, state.looked)
+        if self._waiting == "create" and state.created is not None and state.created is not before.created:
+            self._form.reset()
+            self._show_sheet(state.created.swarm, None)
+        if state.swarms is not None:
+            self._form.show_offers(state.swarms.offers)
+        why_not = hindrance(state)
+        for button in (self._new, self._ask_others):
+            button.setEnabled(not why_not)
+            button.setToolTip(why_not)
+        self._ask_others.setVisible(self._views.currentIndex() == LIST)
+        self._draw_list(why_not)
+        self._draw_invitation()
+        self._line.say(self._headline(why_not))
+
+    def show_join(self, link: str = "") -> None:
+        """Ask for a link, or look at this one."""
+        self._views.setCurrentIndex(JOIN)
+        self._ask_others.setVisible(False)
+        self._waiting = ""
+        self._say("")
+        self._link.setText(one_line(link))
+        self._link.setFocus()
+        if link:
+            self._look_at()
+
+    def show_list(self) -> None:
+        self._waiting, self._shown = "", None
+        self._views.setCurrentIndex(LIST)
+        self.show_state(self._state, 0.0)
+
+    def refused(self, words: str) -> None:
+        """The engine did not do what was asked last."""
+        waiting, self._waiting = self._waiting, ""
+        if waiting == "create":
+            self._form.refused(words)
+        elif waiting == "look":
+            self._say(words)
+        elif waiting == "invite":
+            self.show_list()
+
+    def _headline(self, why_not: str) -> str:
+        told = self._state.swarms
+        if self._state.phase == "preparing" and self._state.swarms is not None:
+            return tr("The engine is going there; your model comes along.")
+        if why_not or told is None:
+            return why_not or tr("Asking which swarms are known.")
+        active = next((one_line(one.name) for one in told.swarms if one.active), tr("no swarm"))
+        known = plural(len(told.swarms), "%n swarm is remembered", "%n swarms are remembered")
+        return tr("You take part in %1; ").replace("%1", active) + known
+
+    def _draw_list(self, why_not: str) -> None:
+        """Cards are made anew when something about them changed."""
+        told, members = self._state.swarms, len(self._state.members) + 1
+        drawn = (told, members, why_not, self.compact)
+        if drawn == self._listed:
+            return
+        self._listed = drawn
+        _empty(self._cards)
+        if told is None:
+            self._cards.addWidget(card(text(self.look, why_not or tr("The swarms you know appear here."), "body", "soft")))
+        else:
+            mine = [self._card(one, members, why_not) for one in told.swarms if one.active]
+            others = [self._card(one, None, why_not) for one in told.swarms if not one.active]
+            for made in mine:
+                self._cards.addWidget(made)
+            if others:
+                self._cards.addWidget(text(self.look, tr("Others you know"), "heading"))
+                self._cards.addLayout(_grid(others, 12 if self.compact else 16))
+            else:
+                words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
+                self._cards.addWidget(card(text(self.look, words, "body", "soft", wrap=True)))
+        self._cards.addStretch(1)
+
+    def _card(self, swarm: SwarmShown, members: int | None, why_not: str) -> SwarmCard:
+        made = SwarmCard(self.look, swarm, members, why_not)
+        made.chosen.connect(self._preview)
+        made.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=command_id(), charter=charter)))
+        return made
+
+    def _preview(self, charter: str) -> None:
+        """Also a known swarm is shown before it is gone to."""
+        known = self._state.swarms.swarms if self._state.swarms else ()
+        for one in known:
+            if one.charter == charter:
+                self._show_sheet(one, InviteRead(swarm=one, answered=True))
+
+    def _show_sheet(self, swarm: SwarmShown, read: InviteRead | None) -> None:
+        self._waiting, self._shown = "", (swarm, read)
+        _empty(self._sheets)
+        leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
+        made = Sheet(
+            self.look,
+            swarm,
+            read=read,
+            leaving=leaving,
+            round_=self._state.round,
+            why_not=tr(self._fixed()) if self._fixed() else "",
+        )
+        made.accepted.connect(self._go)
+        made.declined.connect(self.show_list)
+        self._sheets.addWidget(made)
+        self._sheets.addStretch(1)
+        self._views.setCurrentIndex(SHEET)
+        self._ask_others.setVisible(False)
+        made.join.setFocus()
+
+    def _fixed(self) -> str:
+        return self._state.swarms.fixed if self._state.swarms else ""
+
+    def _go(self, charter: str) -> None:
+        self.commanded.emit(ChooseSwarm(id=command_id(), charter=charter))
+        self.show_list()
+
+    def _create(self, command: CreateSwarm) -> None:
+        self._waiting = "create"
+        self.commanded.emit(command)
+
+    def _show_form(self) -> None:
+        self._views.setCurrentIndex(CREATE)
+        self._ask_others.setVisible(False)
+        self._form.reset()
+
+    def _show_invitation(self) -> None:
+        self._waiting = "invite"
+        self._views.setCurrentIndex(INVITE)
+        self._ask_others.setVisible(False)
+        self.commanded.emit(WriteInvite(id=command_id()))
+        self._draw_invitation()
+
+    def _draw_invitation(self) -> None:
+        if self._views.currentIndex() != INVITE:
+            return
+        ready, told = self._state.ready, self._state.invite
+        mine = told if told is not None and ready is not None and told.charter == ready.charter else None
+        private = any(one.active and one.private for one in self._state.swarms.swarms) if self._state.swarms else False
+        self._invitation.show_invite(mine, one_line(ready.swarm) if ready else "", private=private)
+
+    def _join_view(self) -> QWidget:
+        look = self.look
+        self._link = link_field(look, tr("An invite link"))
+        self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
+        self._link.returnPressed.connect(self._look_at)
+        self._look_button = Button(look, tr("Look at it"), "primary")
+        self._look_button.clicked.connect(self._look_at)
+        file = Button(look, tr("Open a file"))
+        file.clicked.connect(self._file_wanted)
+        back = Button(look, tr("Cancel"))
+        back.clicked.connect(self.show_list)
+        self._said = text(look, "", "small", "bad", wrap=True)
+        about = text(
+            look, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
+        )
+        made = card(
+            text(look, tr("Join by an invite"), "title"), about, held(row((self._link, 1), self._look_button)),
+            self._said, held(row(file, None, back)), gap=12, pad=24,
+        )  # fmt: skip
+        return held(column(made, None))
+
+    def _look_at(self) -> None:
+        link = self._link.text().strip()
+        if not link:
+            self._say(tr("Paste the link first."))
+            return
+        self._waiting = "look"
+        self._say(tr("Asking the computers that the link names; a few seconds."), "soft")
+        self.commanded.emit(ReadInvite(id=command_id(), link=link[:8000]))
+
+    def _say(self, words: str, tone: str = "bad") -> None:
+        self._said.setProperty("tone", tone)
+        self._said.style().unpolish(self._said)
+        self._said.style().polish(self._said)
+        self._said.setText(visible(words))
+        self._said.setVisible(bool(words))
+
+    def _file_wanted(self) -> None:
+        dialog = QFileDialog(self, tr("Open an invite"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self.open_file(Path(path)))
+        dialog.open()
+
+    def open_file(self, path: Path) -> None:
+        """Look at the invite that a file holds; says so where it holds none."""
+        try:
+            link = link_in(path)
+        except OSError as error:  # a file that is gone or not ours to read: nothing of ours is lost
+            self.show_join()
+            self._say(tr("The file cannot be read: %1.").replace("%1", error.strerror or ""))
+            return
+        self.show_join(link)
+        if not link:
+            self._say(tr("There is no invite in that file."))
+
+    def _save_wanted(self) -> None:
+        dialog = QFileDialog(self, tr("Save the invite"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile("invite.waggle")
+        dialog.fileSelected.connect(lambda path: self.save_invite(Path(path)))
+        dialog.open()
+
+    def save_invite(self, path: Path) -> None:
+        try:
+            path.write_text(f"{self._invitation.link}\n", encoding="utf-8")
+        except OSError as error:  # the link is still on the screen
+            self._line.say(tr("Not saved: %1").replace("%1", error.strerror or ""))
+            return
+        self._line.say(tr("Saved to %1").replace("%1", str(path)))
+
+
+def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setSpacing(gap)
+    for i, made in enumerate(cards):
+        grid.addWidget(made, i // 2, i % 2)
+    for i in range(2):
+        grid.setColumnStretch(i, 1)
+    return grid
+
+
+def _empty(box: QLayout) -> None:
+    """Take everything out of a layout."""
+    while (item := box.takeAt(0)) is not None:
+        widget, inner = item.widget(), item.layout()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+        elif inner is not None:
+            _empty(inner)

@@ -1,0 +1,197 @@
+"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui import qr
+from waggle.gui.opened import Opened
+from waggle.gui.swarm_form import level_of
+from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
+from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.window import Window
+from waggle.protocol import commands, events
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.gatherings import (
+    InviteRead,
+    InviteWritten,
+    SpecialtyOffer,
+    SpecialtyShown,
+    StartedAgain,
+    SwarmCreated,
+    SwarmShown,
+    SwarmsTold,
+)
+
+Told = Callable[..., Window]
+HERE, THERE = "ab" * 32, "cd" * 32
+LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
+EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+FIRST = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
+OTHER = SwarmShown(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
+OFFERS = (
+    SpecialtyOffer(dataset="bf", title="Tiny programs", topic="code", samples={"easy": "+", "hard": "+++"}),
+    SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"standard": "gcd of 4 and 6?"}),
+)
+BEGUN = [
+    ready(charter=HERE, swarm="First light"),
+    events.PhaseChanged(phase="contributing", round=613),
+    SwarmsTold(swarms=(FIRST, OTHER), offers=OFFERS),
+]
+
+
+@pytest.fixture
+def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
+    window = window_told(BEGUN)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("swarms")
+    return window, window.swarms, sent
+
+
+Page = tuple[Window, Swarms, list[AnyCommand]]
+
+
+def tell(window: Window, *told: object) -> None:
+    for event in told:
+        window._current.take(event)  # type: ignore[arg-type]
+    window._current.flush()
+
+
+def test_what_is_known_is_asked_for_once_and_shown(page: Page) -> None:
+    window, swarms, sent = page
+    window.redraw()
+    assert [type(command) for command in sent] == [commands.ListSwarms]
+    assert swarms._line.words() == "You take part in First light; 2 swarms are remembered"
+    assert len(swarms.findChildren(SwarmCard)) == 2
+
+
+def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_page("home")
+    window.show_invite(LINK)
+    assert window.page == "swarms"
+    assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert swarms._views.currentIndex() == SHEET
+    assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
+    (sheet,) = swarms.findChildren(Sheet)
+    assert "Simplify 36/84." in " ".join(label.text() for label in sheet.findChildren(QLabel))
+    sheet.join.click()
+    assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
+
+
+def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=OTHER, answered=False))
+    qtbot.keyClick(swarms, Qt.Key.Key_Escape)
+    assert swarms._views.currentIndex() == LIST
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ReadInvite]
+
+
+def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
+    window, swarms, _ = page
+    swarms.show_join("waggle://nonsense")
+    window.refused("This is no invite to a swarm.", "An invite begins with waggle://join?")
+    assert swarms._views.currentIndex() == JOIN
+    assert swarms._said.text().startswith("This is no invite")
+    assert swarms._link.text() == "waggle://nonsense", "to be mended"
+
+
+def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
+    _, swarms, sent = page
+    (tmp_path / "invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
+    swarms.open_file(tmp_path / "invite.waggle")
+    assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    (tmp_path / "other").write_bytes(b"\xff\xfe no link")
+    swarms.open_file(tmp_path / "other")
+    assert swarms._said.text() == "There is no invite in that file."
+    swarms.open_file(tmp_path / "nowhere")
+    assert swarms._said.text().startswith("The file cannot be read")
+
+
+def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._new.click()
+    form = swarms._form
+    assert (swarms._views.currentIndex(), form._create.isEnabled()) == (CREATE, False)
+    form._name.setText(" Ours ")
+    for i in range(2):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+    form._level.choose(2)
+    form._private.setChecked(True)
+    form._create.click()
+    wanted = sent[-1]
+    assert isinstance(wanted, commands.CreateSwarm)
+    assert (wanted.name, wanted.private) == ("Ours", True)
+    assert set(wanted.specialties) == {("bf", "hard"), ("gcd", "standard")}
+    assert not form._create.isEnabled(), "one press is one swarm"
+    window.refused("The disk is full.", "")
+    assert (form._said.text(), form._create.isEnabled()) == ("The disk is full.", True)
+    form._create.click()
+    tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
+    assert swarms._views.currentIndex() == SHEET
+
+
+def test_the_closest_difficulty_is_taken() -> None:
+    assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+
+
+def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
+    window, swarms, sent = page
+    swarms._ask_others.click()
+    assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
+    tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
+    assert swarms._invitation.link == ""
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    swarms._invitation._copy.click()
+    assert qapp.clipboard().text() == LINK
+    swarms.save_invite(tmp_path / "invite.waggle")
+    assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
+
+
+def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, StartedAgain(reason="Going to Two laptops."))
+    assert not swarms._ask_others.isEnabled()
+    assert swarms._line.words().startswith("The engine is going there")
+
+
+def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
+    assert swarms._line.words() == "swarm.charter names the swarm."
+
+
+def test_words_of_a_stranger_stay_words(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
+    (sheet,) = swarms.findChildren(Sheet)
+    assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
+
+
+@pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
+def test_what_the_system_asks_to_open_is_passed_on(qapp: QApplication, asked: QUrl) -> None:
+    called: list[str] = []
+    opened = Opened(qapp, called.append)
+    QApplication.sendEvent(qapp, QFileOpenEvent(asked))
+    qapp.removeEventFilter(opened)
+    assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
+
+
+def test_a_code_has_whole_modules_and_three_corners() -> None:
+    made = qr.modules(LINK)
+    corner = tuple(line[:7] for line in made[:7])
+    assert len(made) == len(made[0])
+    assert corner == tuple(line[-7:][::-1] for line in made[:7])
+    assert qr.modules("") == ()
