@@ -85,7 +85,7 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How much of this computer."""
 
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
-    device: Literal["auto", "cpu", "cuda", "xpu"] = "auto"
+    device: Literal["auto", "cpu", "cuda", "xpu", "mlx"] = "auto"  # auto: MLX on Apple Silicon, else the GPU torch finds, or none
     priority: Literal["lowest", "low", "normal"] = "lowest"  # who goes first when others want the processor too
     cpu_percent: Percent = 100  # of the time
     gpu_percent: Percent = 50  # of the time; a screen that is drawn by the same GPU stutters above

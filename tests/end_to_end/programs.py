@@ -14,6 +14,7 @@ import waggle
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import AnyEvent
 
+WAGGLE = (sys.executable, "-m", "waggle")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 
 
@@ -23,7 +24,7 @@ class Program:
     def __init__(
         self,
         *arguments: str,
-        command: Sequence[str] = (sys.executable, "-m", "waggle"),
+        command: Sequence[str] = WAGGLE,
         environment: dict[str, str] | None = None,
     ) -> None:
         self.process = subprocess.Popen(
@@ -90,9 +91,15 @@ class Program:
 class Engine(Program):
     """An engine driven the way the window drives it."""
 
-    def __init__(self, home: Path, *settings: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *settings: str,
+        command: Sequence[str] = WAGGLE,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         chosen = [part for one in settings for part in ("--set", one)]
-        super().__init__("engine", "--stdio", "--home", str(home), *chosen, environment=environment)
+        super().__init__("engine", "--stdio", "--home", str(home), *chosen, command=command, environment=environment)
         self._commands = 0
 
     @property

@@ -1,1 +1,1 @@
-"""A model that speaks and learns, in token ids: torch here, its words, and its saved states."""
+"""A model that speaks and learns, in token ids: on torch or on MLX; its words, and its saved states."""

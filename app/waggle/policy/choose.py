@@ -1,14 +1,18 @@
 """Opens a policy on the best device there is, and says which and why. Importing this file imports no backend."""
 
 import os
+import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
+from waggle.errors import ModelError
 from waggle.policy.tokens import Tokens
 from waggle.policy.tokens import load as load_tokens
 
 if TYPE_CHECKING:
+    from waggle.policy.mlx_policy import MlxPolicy
     from waggle.policy.torch_policy import TorchPolicy
 
 
@@ -16,12 +20,21 @@ if TYPE_CHECKING:
 class Opened:
     """A policy ready to be used from the thread that opened it."""
 
-    policy: "TorchPolicy"
+    policy: Union["TorchPolicy", "MlxPolicy"]
     tokens: Tokens
     backend: str
     device: str
     reason: str
     threads: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which backend computes on which device, and why."""
+
+    backend: str
+    device: str
+    reason: str
 
 
 def threads_for(chosen: int) -> int:
@@ -31,20 +44,73 @@ def threads_for(chosen: int) -> int:
 
 
 def open_policy(folder: Path, *, device: str, threads: int) -> Opened:
-    """Load a model folder; raises ModelError. Imports torch, which takes seconds."""
+    """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not."""
     tokens = load_tokens(folder)
+    choice = choose(device)
+    policy = _policy(folder, choice, threads)
+    return Opened(
+        policy=policy, tokens=tokens, backend=choice.backend, device=choice.device, reason=choice.reason,
+        threads=threads if choice.backend == "torch" else 1,
+    )  # fmt: skip
+
+
+def _policy(folder: Path, choice: Choice, threads: int) -> Union["TorchPolicy", "MlxPolicy"]:
+    if choice.backend == "MLX":
+        from waggle.policy.mlx_policy import MlxPolicy
+
+        return MlxPolicy(folder)
     import torch
 
     from waggle.policy.torch_policy import TorchPolicy
 
     torch.set_num_threads(threads)
-    name, reason = _device(device)
-    return Opened(
-        policy=TorchPolicy(folder, device=name), tokens=tokens, backend="torch", device=name, reason=reason, threads=threads
-    )
+    return TorchPolicy(folder, device=choice.device)
 
 
-def _device(wanted: str) -> tuple[str, str]:
+def choose(wanted: str) -> Choice:
+    """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
+    if wanted == "mlx":
+        if problem := _mlx_problem():
+            raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
+        return Choice("MLX", _mlx_device(), "MLX was chosen in the settings")
+    problem = ""
+    if wanted == "auto" and is_apple_silicon():
+        problem = _mlx_problem()
+        if not problem:
+            return Choice("MLX", _mlx_device(), "MLX uses the graphics processor of Apple Silicon")
+    try:
+        device, reason = _torch_device(wanted)
+    except ImportError as error:
+        why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
+        raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
+    return Choice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
+
+
+def is_apple_silicon() -> bool:
+    return sys.platform == "darwin" and platform.machine() == "arm64"
+
+
+def _mlx_problem() -> str:
+    """Why MLX cannot be used; empty where a small product comes out right. A frozen app may lack MLX's programs for the GPU."""
+    try:
+        import mlx.core as mx
+
+        product = mx.arange(6, dtype=mx.float32).reshape(2, 3) @ mx.ones((3, 1))
+        found = product.tolist()
+    except ImportError:
+        return "it is not installed"
+    except RuntimeError as error:  # of Metal: no device, no library of its programs
+        return str(error).splitlines()[0].rstrip(".")
+    return "" if found == [[3.0], [12.0]] else "a product of two small matrices came out wrong"
+
+
+def _mlx_device() -> str:
+    import mlx.core as mx
+
+    return "metal" if mx.metal.is_available() else "cpu"
+
+
+def _torch_device(wanted: str) -> tuple[str, str]:
     import torch
 
     if wanted != "auto":

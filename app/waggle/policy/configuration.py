@@ -46,10 +46,34 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = "float32"
     rope: Rope = Rope()
 
-    @property
-    def bytes_per_token(self) -> int:
-        """About what one token of a training pass keeps in memory for its backward pass, in fp32."""
-        return 4 * self.num_hidden_layers * (10 * self.hidden_size + 3 * self.intermediate_size)
+    def bytes_per_token(self, size: int, *, recompute: bool) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass, at `size` bytes a number."""
+        layer = 10 * self.hidden_size + 3 * self.intermediate_size
+        count = self.num_hidden_layers
+        return size * (count * self.hidden_size + layer if recompute else count * layer)
+
+    def weights(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the weights that a model must have, by Hugging Face's names; biases stand where the file has some."""
+        width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
+        keys = self.num_key_value_heads * self.head_dim
+        layer: dict[str, tuple[int, ...]] = {
+            "input_layernorm": (width,),
+            "self_attn.q_proj": (queries, width),
+            "self_attn.k_proj": (keys, width),
+            "self_attn.v_proj": (keys, width),
+            "self_attn.o_proj": (width, queries),
+            "post_attention_layernorm": (width,),
+            "mlp.gate_proj": (inner, width),
+            "mlp.up_proj": (inner, width),
+            "mlp.down_proj": (width, inner),
+        }
+        if self.model_type == "qwen3":
+            layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
+        found: dict[str, tuple[int, ...]] = {"model.embed_tokens": (self.vocab_size, width), "model.norm": (width,)}
+        found |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
+        if not self.tie_word_embeddings:
+            found["lm_head"] = (self.vocab_size, width)
+        return {f"{name}.weight": size for name, size in found.items()}
 
     def frequencies(self) -> NDArray[np.float32]:
         """(head_dim / 2,): by which angle each pair of a head turns from one position to the next."""

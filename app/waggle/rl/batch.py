@@ -1,7 +1,8 @@
 """What a policy takes and gives: token ids in, numpy arrays out. Texts stay outside."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,15 @@ class Written:
         """The same prompt with some of its completions."""
         return Written(self.prompt, tuple(self.completions[position] for position in positions))
 
+    def part(self, first: int, last: int) -> Self:
+        """The same prompt with the completions from `first` to before `last`, and what is said about their tokens."""
+        return replace(self, completions=self.completions[first:last])
+
+    @property
+    def tokens(self) -> int:
+        """How many a policy runs: the prompt's once, and the completions'."""
+        return len(self.prompt) + sum(map(len, self.completions))
+
 
 @dataclass(frozen=True)
 class GroupBatch(Written):
@@ -69,6 +79,18 @@ class GroupBatch(Written):
     weight: Floats
     old_logp: Floats | None = None
     returns: Floats | None = None
+
+    def part(self, first: int, last: int) -> Self:
+        ends = np.cumsum([0, *map(len, self.completions)])
+        kept = slice(int(ends[first]), int(ends[last]))
+        return replace(
+            self,
+            completions=self.completions[first:last],
+            advantage=self.advantage[kept],
+            weight=self.weight[kept],
+            old_logp=None if self.old_logp is None else self.old_logp[kept],
+            returns=None if self.returns is None else self.returns[kept],
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,77 @@
+"""Decoding in MLX: prompts prefilled once each, fanned out to G rows with caches of their own; every step is evaluated."""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.policy.mlx_model import MlxModel, Weights
+from waggle.policy.mlx_packing import Packing, attention, placed
+from waggle.policy.packing import prompt_cells, prompt_row
+from waggle.rl.batch import Floats, Ids, SampleParams
+
+
+class MlxRows:
+    """The rows of one call of `sample`; see `decoding.Rows`."""
+
+    def __init__(self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
+        self._model, self._weights, self._params = model, weights, params
+        self._caches: list[tuple[mx.array, mx.array]] = []  # keys and values, (rows, heads, L + max_new, width)
+        self._longest = max(len(prompt) for prompt in prompts)  # L
+        lengths = np.repeat([len(prompt) for prompt in prompts], group_size)
+        self._ahead = placed(lengths)  # the position of a row's first new token
+        columns = np.arange(self._longest + params.max_new)
+        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # not the padding between prompt and completion
+        self._sees = mx.array(sees[:, None, None])
+        self._logits = self._prefill(prompts, group_size)
+        self._picked = self._ahead  # once picked: each row's newest token
+
+    def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
+        """The logits (rows, V) after each row's prompt."""
+        packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
+        cells = prompt_cells(prompts)
+
+        def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
+            self._caches.append((self._fan_out(k, cells, group_size), self._fan_out(v, cells, group_size)))
+            return packing.attend(layer, q, k, v)
+
+        last = self._model.hidden(self._weights, packing.tokens, packing.positions, attend)[packing.sources]
+        logits = mx.repeat(self._model.logits(self._weights, last, self._params.temperature), group_size, 0)
+        mx.eval(logits, self._caches)
+        return logits
+
+    def _fan_out(self, part: mx.array, cells: NDArray[np.int64], group_size: int) -> mx.array:
+        """A prompt's keys or values (T, heads, width), computed once, into the cache of each of its rows."""
+        rows = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
+        room = mx.pad(rows, [(0, 0), (0, 0), (0, self._params.max_new), (0, 0)])
+        return mx.repeat(room, group_size, 0)
+
+    def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
+        scores = self._logits - mx.logsumexp(self._logits, -1, keepdims=True)
+        chances = mx.cumsum(mx.exp(scores), -1)  # (rows, V)
+        below = chances <= mx.array(uniforms)[:, None] * chances[:, -1:]
+        self._picked = mx.minimum(below.sum(-1), scores.shape[-1] - 1)
+        logp = mx.take_along_axis(scores, self._picked[:, None], -1)[:, 0]
+        mx.eval(self._picked, logp, self._caches)
+        return np.array(self._picked, np.int64), np.array(logp)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        keep = placed(rows)
+        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+            self._caches[i] = (keys[keep], values[keep])
+            del keys, values
+            mx.eval(self._caches[i])
+        self._ahead, self._sees, self._picked = self._ahead[keep], self._sees[keep], self._picked[keep]
+
+    def advance(self, column: int) -> None:
+        at = self._longest + column
+        sees = self._sees[..., : at + 1]
+
+        def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
+            keys, values = self._caches[layer]
+            keys[:, :, at], values[:, :, at] = k, v
+            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], sees).reshape(len(q), -1)
+
+        hidden = self._model.hidden(self._weights, self._picked, self._ahead + column, attend)
+        self._logits = self._model.logits(self._weights, hidden, self._params.temperature)

@@ -1,0 +1,209 @@
+"""The MLX policy: samples with noise from outside, learns from packed groups with every prompt run once.
+
+The same as torch_policy.py to the letter: both obey one contract in tests/policy/contract. Left out: the lean way of training.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+from waggle.errors import MemoryShort, ModelError
+from waggle.policy import mlx_head
+from waggle.policy.checkpoint import Arrays
+from waggle.policy.decoding import decode
+from waggle.policy.micro_batches import micro_batches
+from waggle.policy.mlx_adamw import AdamW
+from waggle.policy.mlx_decoding import MlxRows
+from waggle.policy.mlx_model import MlxModel, Weights
+from waggle.policy.mlx_packing import Packing
+from waggle.policy.packing import group_row
+from waggle.policy.training import Training
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.objective import clipped, clipped_objective
+
+PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
+CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
+CRITIC = ("critic.weight", "critic.bias")
+
+
+class MlxPolicy:
+    """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
+
+    def __init__(self, folder: Path, *, training: Training | None = None) -> None:
+        self.training = training or Training()
+        if self.training.method == "lean":
+            raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
+        mx.set_cache_limit(CACHE_BYTES)
+        self._model = MlxModel(folder, self.training)
+        lora = self.training.method == "lora"
+        self._frozen: Weights = self._model.loaded if lora else {}
+        self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
+        self._model.loaded = {}
+        mx.eval(self._trained)
+        self._optimiser = AdamW()
+        self._critic: Weights = {}  # made when a batch first brings returns
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return sum(weight.size for weight in (self._frozen or self._trained).values())
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
+        group_size = len(uniforms) // len(prompts)
+        with _memory_errors():
+            rows = MlxRows(self._model, self._working(), prompts, group_size, params)
+            made = decode(rows, uniforms, params)
+        return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
+
+        def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
+            return mlx_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=True)
+
+        return self._measured(texts, measure)
+
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        if not self._critic:
+            return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+        return self._measured(texts, lambda weights, normed, targets: _expected(self._critic, normed))
+
+    def _measured(self, texts: Sequence[Written], measure: Callable[[Weights, mx.array, mx.array], mx.array]) -> list[Floats]:
+        """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
+        found: list[list[Floats]] = [[] for _ in texts]
+        with _memory_errors():
+            weights = self._working()
+            for part in micro_batches(texts, self._room(texts)):
+                packing, normed = self._normed(weights, [piece for _, piece in part])
+                for (number, _), numbers in zip(part, packing.split(measure(weights, normed, packing.targets)), strict=True):
+                    found[number].append(numbers)
+        return [np.concatenate(pieces) for pieces in found]
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
+        if not self._critic and any(batch.returns is not None for batch in batches):
+            self._make_critic()
+        gradient: Weights = {}
+        loss = clip = 0.0
+        for part in micro_batches(batches, self._room(batches)):
+            params.pause_point()
+            with _memory_errors():
+                sums = self._learn([piece for _, piece in part], params, gradient)
+            loss, clip = loss + sums[0], clip + sums[1]
+        norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
+        params.pause_point()
+        if not math.isfinite(norm):
+            return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
+        with _memory_errors():
+            shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
+            for weights in (self._trained, self._critic):
+                self._optimiser.step(weights, gradient, params.learning_rate, shrink)
+        self._steps += 1
+        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=norm)
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(what is trained, moments), as of TorchPolicy: either backend resumes from the other's."""
+        weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
+        moments = self._optimiser.moments({**self._trained, **self._critic})
+        for name, weight in self._critic.items():
+            moments[name] = np.asarray(weight)
+            moments["critic.steps"] = np.array(self._optimiser.steps(CRITIC[0]), np.float32)
+        return weights, moments
+
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
+        """Take over a saved state; raises ModelError when it belongs to another model."""
+        for name, weight in self._trained.items():
+            if name not in weights or weights[name].shape != weight.shape:
+                raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
+        for name in self._trained:
+            self._trained[name] = mx.array(weights[name])
+        self._steps = steps
+        self._optimiser = AdamW()
+        self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
+        self._critic = {}
+        if CRITIC[0] in moments:
+            self._critic = {name: mx.array(moments[name]) for name in CRITIC}
+            self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
+        mx.eval(self._trained, self._critic)
+
+    def _make_critic(self) -> None:
+        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        width = self._model.configuration.hidden_size
+        self._critic = {CRITIC[0]: mx.zeros((1, width)), CRITIC[1]: mx.zeros((1,))}
+
+    def _working(self) -> Weights:
+        return self._model.working(self._frozen | self._trained)
+
+    def _room(self, texts: Sequence[Written]) -> int:
+        """How many tokens run together: a whole group at least, unless the person chose fewer."""
+        usual = PASS_BYTES // self._model.bytes_per_token
+        return self.training.pass_tokens or max(usual, *(text.tokens for text in texts))
+
+    def _normed(self, weights: Weights, texts: Sequence[Written], *, learning: bool = False) -> tuple[Packing, mx.array]:
+        """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""
+        packing = Packing([group_row(text) for text in texts])
+        hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
+        return packing, self._model.normed(weights, hidden[packing.sources])
+
+    def _learn(self, batches: Sequence[GroupBatch], params: StepParams, gradient: Weights) -> tuple[float, float]:
+        """Add some groups' gradient to `gradient`; their loss and clipped weight."""
+
+        def loss_of(learned: Weights) -> tuple[mx.array, mx.array]:
+            return self._loss(learned, batches, params)
+
+        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | self._critic)
+        for name in list(found):
+            one = found.pop(name)
+            gradient[name] = gradient.pop(name) + one if name in gradient else one
+        mx.eval(loss, cut, gradient)
+        mx.clear_cache()
+        return float(loss), float(cut)
+
+    def _loss(self, learned: Weights, batches: Sequence[GroupBatch], params: StepParams) -> tuple[mx.array, mx.array]:
+        advantage, weight = (_joined([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
+        weights = self._model.working({**self._frozen, **{name: one for name, one in learned.items() if name not in CRITIC}})
+        packing, normed = self._normed(weights, batches, learning=True)
+        head = weights[self._model.head]
+        logp = mlx_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
+        old = _joined(known) if known else mx.stop_gradient(logp)  # one update per batch: no second forward
+        loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
+        returns = [batch.returns for batch in batches if batch.returns is not None]
+        if returns:
+            miss = _expected(learned, normed) - _joined(returns)
+            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
+        cut = (clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
+        return loss, cut
+
+
+def _expected(critic: Weights, normed: mx.array) -> mx.array:
+    """What the value head expects (N,)."""
+    return (normed.astype(mx.float32) @ critic[CRITIC[0]].T + critic[CRITIC[1]])[:, 0]
+
+
+def _joined(arrays: Sequence[Floats]) -> mx.array:
+    return mx.array(np.concatenate(arrays))
+
+
+@contextlib.contextmanager
+def _memory_errors() -> Iterator[None]:
+    """MLX raises RuntimeError for want of memory; whatever was cached goes back to the system either way."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RuntimeError) and "alloc" not in str(error) and "Memory" not in str(error):
+            raise
+        raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
+    finally:
+        mx.clear_cache()
