@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from waggle.errors import UNREADABLE
-from waggle.protocol import events
+from waggle.protocol import events, person
 
 Told = TypeVar("Told")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
@@ -18,6 +18,14 @@ create table if not exists rounds (round integer primary key, summary blob not n
 create table if not exists held_out (round integer primary key, score blob not null) without rowid;
 create table if not exists ahas (dataset text primary key, aha blob not null) without rowid;
 create table if not exists taught (dataset text primary key, origin blob not null) without rowid;
+"""
+
+
+DAYS = """
+select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(*), sum(json_extract(told, '$.completions')),
+  sum(json_extract(told, '$.completions') * json_extract(told, '$.solved')), sum(json_extract(told, '$.external')),
+  sum(json_extract(told, '$.seconds'))
+from (select cast(summary as text) as told from rounds) where json_valid(told) and day is not null group by day order by day
 """
 
 
@@ -71,6 +79,14 @@ class History:
             rounds=tuple(_readable(rows, events.RoundSummary)),
             held_out=tuple(_readable(scores, events.HeldOutScore)),
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
+        )
+
+    def days(self) -> tuple[person.Day, ...]:
+        """What was done on each day of this computer's calendar, oldest first."""
+        rows = self._database.execute(DAYS)
+        return tuple(
+            person.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
+            for date, rounds, answers, right, learned, seconds in rows
         )
 
     def close(self) -> None:

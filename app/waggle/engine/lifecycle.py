@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
+from waggle.engine.person import Person
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError
@@ -57,6 +58,7 @@ class Lifecycle:
         self.gate = Gate(self._gate_waits)
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
         self.swarms: Swarms | None = None
+        self.person: Person | None = None
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
 
@@ -130,6 +132,11 @@ class Lifecycle:
                 | commands.ForgetSwarm() | commands.WriteInvite()
             ):  # fmt: skip
                 answers += await self._swarms().obey(command)
+            case (
+                commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
+                | commands.RenewIdentity()
+            ):  # fmt: skip
+                answers += await self._person().obey(command)
             case commands.ChangeSettings():
                 self.change_settings(command.values)
             case commands.Status():
@@ -139,6 +146,11 @@ class Lifecycle:
             case _:
                 assert_never(command)
         return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+
+    def _person(self) -> Person:
+        if self.person is None:
+            raise EngineError("The engine is still starting.", "Try again in a moment.")
+        return self.person
 
     def _swarms(self) -> Swarms:
         if self.swarms is None:

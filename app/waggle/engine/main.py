@@ -19,6 +19,7 @@ from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
+from waggle.engine.person import Person
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.teller import Teller
@@ -110,6 +111,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         stack.callback(lifecycle.gate.stop)
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
+        lifecycle.person = Person(home, history, lifecycle.start_again)
         lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again)
         if before.phase == "paused":  # what a person paused stays so
             await lifecycle.obey(commands.Pause(id="", until=before.until))

@@ -89,5 +89,39 @@ class WriteInvite(Command, frozen=True, kw_only=True, tag=True):
     """A link to the swarm that is taken part in. Answered by InviteWritten."""
 
 
+class QueryDays(Command, frozen=True, kw_only=True, tag=True):
+    """Answered by DaysTold before the CommandDone."""
+
+
+Passphrase = Annotated[str, msgspec.Meta(max_length=1024)]
+FilePath = Annotated[str, msgspec.Meta(max_length=4096)]
+
+
+class BackUpIdentity(Command, frozen=True, kw_only=True, tag=True):
+    """Write the identity, encrypted, to a new file. Answered by BackupWritten."""
+
+    path: FilePath
+    passphrase: Passphrase
+
+
+class CheckBackup(Command, frozen=True, kw_only=True, tag=True):
+    """See whose identity a backup holds, changing nothing. Answered by BackupRead."""
+
+    path: FilePath
+    passphrase: Passphrase
+
+
+class RestoreIdentity(Command, frozen=True, kw_only=True, tag=True):
+    """Be who a backup says; the identity of now is kept beside it. Answered by BackupRead."""
+
+    path: FilePath
+    passphrase: Passphrase
+
+
+class RenewIdentity(Command, frozen=True, kw_only=True, tag=True):
+    """Be somebody new here, after the identity was moved to another computer; the old key is kept beside it."""
+
+
+PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
-AnyCommand = SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory
+AnyCommand = PersonCommand | SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory

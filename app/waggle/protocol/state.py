@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
+from waggle.protocol import person as p
 from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
@@ -95,6 +96,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     created: g.SwarmCreated | None = None
     looked: g.InviteRead | None = None
     invite: g.InviteWritten | None = None  # to the swarm of now
+    days: p.DaysTold | None = None
+    backup: p.BackupWritten | p.BackupRead | None = None  # what was last heard of one
 
     @property
     def members(self) -> tuple[e.PeerInfo, ...]:
@@ -109,7 +112,7 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | g.GatheringEvent | Snapshot
+AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | Snapshot
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -229,6 +232,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest(cards, state.cards))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
+        case p.DaysTold():
+            return replace(state, days=event)
+        case p.BackupWritten() | p.BackupRead():
+            return replace(state, backup=event)
         case e.RecordRejected():
             return replace(state, totals=replace(state.totals, rejected=state.totals.rejected + 1))
         case e.TrafficMeasured():

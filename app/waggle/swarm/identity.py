@@ -54,7 +54,7 @@ def is_peer_id(candidate: bytes) -> bool:
 def load_or_create(path: Path) -> Identity:
     """Read the key file, or make one (mode 0400) where none is. Never overwrites; raises IdentityError."""
     try:
-        return _identity(path, path.read_bytes())
+        return identity_of(path, path.read_bytes())
     except FileNotFoundError:
         return _create(path)
     except OSError as error:
@@ -104,10 +104,11 @@ def _create(path: Path) -> Identity:
             os.fsync(file.fileno())
     except OSError as error:
         raise IdentityError(f"The identity file {path} cannot be written.", "Check the folder and the disk.") from error
-    return _identity(path, content)
+    return identity_of(path, content)
 
 
-def _identity(path: Path, content: bytes) -> Identity:
+def identity_of(path: Path, content: bytes) -> Identity:
+    """The identity whose key file at `path` has this content; raises IdentityError."""
     if len(content) != FILE_BYTES or not content.startswith(FILE_PREFIX):
         raise IdentityError(f"The identity file {path} is damaged.", MOVE_AWAY)
     seed, public = content[4:36], content[36:]

@@ -1,0 +1,81 @@
+"""The person behind a node: what was contributed day by day, and the identity backed up, checked and put back."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import assert_never
+
+from waggle import paths
+from waggle.engine.history import History
+from waggle.errors import IdentityError
+from waggle.protocol import commands, person
+from waggle.swarm import backup, identity, standings
+
+NOTHING = person.Day(date="1970-01-01", rounds=0, answers=0)
+
+
+class Person:
+    """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
+
+    def __init__(self, home: paths.Home, history: History, again: Callable[[str], None]) -> None:
+        self._home, self._history, self._again = home, history, again
+
+    async def obey(self, command: commands.PersonCommand) -> tuple[person.PersonEvent, ...]:
+        """Raises IdentityError for what cannot be done; then nothing was changed."""
+        match command:
+            case commands.QueryDays():
+                return (self._days(),)
+            case commands.BackUpIdentity():
+                who = identity.load_or_create(self._home.identity)
+                await asyncio.to_thread(backup.write, _path(command.path), who, command.passphrase)
+                return (person.BackupWritten(path=command.path),)
+            case commands.CheckBackup():
+                return (self._read(command.path, await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)),)
+            case commands.RestoreIdentity():
+                return await self._restore(command)
+            case commands.RenewIdentity():
+                backup.put_back(self._home.identity, None)
+                self._again("Becoming somebody new.")
+                return ()
+            case _:
+                assert_never(command)
+
+    def _days(self) -> person.DaysTold:
+        days = self._history.days()
+        known = [one for one in standings.read(self._home.standings) or () if one.taken]
+        return person.DaysTold(
+            days=days[-366:], all=_sum(days), used_by=len(known), taken=sum(one.taken for one in known)
+        )  # fmt: skip
+
+    def _read(self, path: str, opened: backup.Opened) -> person.BackupRead:
+        mine = identity.load_or_create(self._home.identity).peer_id
+        node, name = identity.text_of(opened.peer_id), identity.name_of(opened.peer_id)
+        return person.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
+
+    async def _restore(self, command: commands.RestoreIdentity) -> tuple[person.PersonEvent, ...]:
+        opened = await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)
+        read = self._read(command.path, opened)
+        if not read.mine:
+            backup.put_back(self._home.identity, opened.content)
+            self._again(f"Becoming {read.name}.")
+        return (read,)
+
+
+def _path(text: str) -> Path:
+    path = Path(text).expanduser()
+    if not path.is_absolute():
+        raise IdentityError("The place of a backup is named by its whole path.")
+    return path
+
+
+def _sum(days: tuple[person.Day, ...]) -> person.Day:
+    if not days:
+        return NOTHING
+    return person.Day(
+        date=days[0].date,
+        rounds=sum(one.rounds for one in days),
+        answers=sum(one.answers for one in days),
+        right=sum(one.right for one in days),
+        learned=sum(one.learned for one in days),
+        seconds=sum(one.seconds for one in days),
+    )

@@ -1,0 +1,103 @@
+"""What was contributed day by day, and an identity that is backed up, checked, moved and put back by commands."""
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from swarm.live import fresh_identity
+from waggle import paths
+from waggle.engine.history import History
+from waggle.engine.person import Person
+from waggle.errors import IdentityError
+from waggle.protocol import commands, events
+from waggle.swarm import identity, standings
+from waggle.swarm.trust import Standing
+
+WORDS = "correct horse battery"
+PLAYED = events.RoundSummary(round=1, at=0.0, reward=0.5, solved=0.25, seconds=2.0, completions=64, external=3)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return paths.Home(tmp_path / "home").prepare()
+
+
+@pytest.fixture
+def history(home):
+    made = History(home.history)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def reasons():
+    """Why the engine was asked to start again."""
+    return []
+
+
+@pytest.fixture
+def person(home, history, reasons):
+    return Person(home, history, reasons.append)
+
+
+async def test_days_are_those_of_this_computers_calendar(person, history):
+    noon = time.mktime((2026, 3, 9, 12, 0, 0, 0, 0, -1))
+    for number, at in enumerate((noon, noon + 60, noon + 86_400)):
+        history.keep_round(replace(PLAYED, round=number, at=at))
+    (told,) = await person.obey(commands.QueryDays(id="1"))
+    assert [(day.date, day.rounds, day.answers, day.right) for day in told.days] == [
+        ("2026-03-09", 2, 128, 32),
+        ("2026-03-10", 1, 64, 16),
+    ]
+    assert (told.all.answers, told.all.learned, told.all.date) == (192, 9, "2026-03-09")
+
+
+async def test_a_damaged_row_costs_no_more_than_itself(person, history):
+    history.keep_round(replace(PLAYED, at=1e9))
+    history._database.execute("insert into rounds values (7, x'ff00')")
+    (told,) = await person.obey(commands.QueryDays(id="1"))
+    assert told.all.rounds == 1
+
+
+async def test_before_the_first_round_there_is_nothing_to_count(person):
+    (told,) = await person.obey(commands.QueryDays(id="1"))
+    assert (told.days, told.all.answers, told.used_by) == ((), 0, 0)
+
+
+async def test_peers_that_took_something_are_counted_from_what_is_remembered(person, home, tmp_path):
+    peers = [fresh_identity(tmp_path, name).peer_id for name in "abc"]
+    standings.write(home.standings, [Standing(id=peer, name="", taken=i * 5) for i, peer in enumerate(peers)])
+    (told,) = await person.obey(commands.QueryDays(id="1"))
+    assert (told.used_by, told.taken) == (2, 15)
+
+
+async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):
+    mine = identity.load_or_create(home.identity).peer_id
+    path = str(tmp_path / "backup.txt")
+    await person.obey(commands.BackUpIdentity(id="1", path=path, passphrase=WORDS))
+    (read,) = await person.obey(commands.CheckBackup(id="2", path=path, passphrase=WORDS))
+    assert (read.mine, read.name) == (True, identity.name_of(mine))
+    assert await person.obey(commands.RestoreIdentity(id="3", path=path, passphrase=WORDS)) == (read,)
+    assert reasons == [], "one is that already"
+
+    assert await person.obey(commands.RenewIdentity(id="4")) == ()
+    assert not home.identity.exists()
+    assert len(list(home.root.glob("identity.*.key"))) == 1, "the old key is kept"
+    await person.obey(commands.RestoreIdentity(id="5", path=path, passphrase=WORDS))
+    assert identity.load_or_create(home.identity).peer_id == mine
+    assert reasons == ["Becoming somebody new.", f"Becoming {read.name}."]
+
+
+async def test_a_wrong_passphrase_changes_nothing(person, home, tmp_path, reasons):
+    before = identity.load_or_create(home.identity).path.read_bytes()
+    path = str(tmp_path / "backup.txt")
+    await person.obey(commands.BackUpIdentity(id="1", path=path, passphrase=WORDS))
+    with pytest.raises(IdentityError, match="does not open"):
+        await person.obey(commands.RestoreIdentity(id="2", path=path, passphrase="wrong horse"))
+    assert (home.identity.read_bytes(), reasons) == (before, [])
+
+
+async def test_a_place_is_named_whole(person):
+    with pytest.raises(IdentityError, match="whole path"):
+        await person.obey(commands.BackUpIdentity(id="1", path="backup.txt", passphrase=WORDS))

@@ -1,0 +1,61 @@
+"""A backup opens with its passphrase and with nothing else, and putting a key back never loses the one that was there."""
+
+import stat
+
+import pytest
+
+from swarm.live import fresh_identity
+from waggle.errors import IdentityError
+from waggle.swarm import backup, identity
+
+WORDS = "correct horse battery"
+
+
+def test_an_identity_goes_through_a_backup_and_comes_back_whole(tmp_path):
+    mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
+    backup.write(tmp_path / "backup.txt", mine, WORDS)
+    opened = backup.read(tmp_path / "backup.txt", WORDS)
+    assert opened.peer_id == mine.peer_id
+
+    aside = backup.put_back(other.path, opened.content)
+    assert identity.load_or_create(other.path).peer_id == mine.peer_id
+    assert identity.load_or_create(aside).peer_id == other.peer_id, "the one before is kept"
+    assert stat.S_IMODE(other.path.stat().st_mode) == 0o400
+
+
+def test_a_backup_says_in_plain_words_whose_it_is_and_hides_the_key(tmp_path):
+    mine = fresh_identity(tmp_path, "mine")
+    blob = backup.seal(mine, WORDS)
+    assert f"name: {identity.name_of(mine.peer_id)}" in blob.decode()
+    assert mine.path.read_bytes()[4:36] not in blob
+    assert backup.seal(mine, WORDS) != blob, "no two are the same"
+
+
+def test_another_passphrase_opens_nothing(tmp_path):
+    blob = backup.seal(fresh_identity(tmp_path, "mine"), WORDS)
+    with pytest.raises(IdentityError, match="does not open"):
+        backup.open_(blob, "correct horse batterY")
+
+
+def test_a_backup_that_names_somebody_else_is_noticed(tmp_path):
+    mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
+    lines = backup.seal(mine, WORDS).decode().splitlines()
+    lines[2] = f"peer: {identity.text_of(other.peer_id)}"
+    with pytest.raises(IdentityError, match="was changed"):
+        backup.open_("\n".join(lines).encode(), WORDS)
+
+
+@pytest.mark.parametrize("blob", [b"", b"hello", b"\xff" * 5000, backup.HEAD.encode() + b"\nname: x\npeer: y\n\nAAAA\n"])
+def test_what_is_no_backup_is_said_to_be_none(blob):
+    with pytest.raises(IdentityError):
+        backup.open_(blob, WORDS)
+
+
+def test_a_short_passphrase_and_a_place_that_is_taken_are_refused(tmp_path):
+    mine = fresh_identity(tmp_path, "mine")
+    with pytest.raises(IdentityError, match="at least 8"):
+        backup.write(tmp_path / "backup.txt", mine, "short")
+    (tmp_path / "backup.txt").write_text("something dear")
+    with pytest.raises(IdentityError, match="something at"):
+        backup.write(tmp_path / "backup.txt", mine, WORDS)
+    assert (tmp_path / "backup.txt").read_text() == "something dear"
