@@ -1,5 +1,6 @@
 """Wraps the frozen folder for Linux: a .deb without maintainer scripts, and an archive that installs for one person."""
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -20,7 +21,17 @@ GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)")
 
 def wrap(folder: Path, named: str, to: Path) -> list[Path]:
     """Both packages."""
+    notices(folder)
     return [deb(folder, named, to), archive(folder, named, to)]
+
+
+def notices(folder: Path) -> None:
+    """The copyright file of every Debian package whose library was taken along from this computer."""
+    (folder / "notices/libraries").mkdir(parents=True, exist_ok=True)
+    for library in (folder / "_internal").glob("lib*.so*"):
+        with contextlib.suppress(subprocess.CalledProcessError):  # no package has it: it came in a wheel, with a text of its own
+            package = owner(library.name)
+            shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / f"notices/libraries/{package}.txt")
 
 
 def deb(folder: Path, named: str, to: Path) -> Path:

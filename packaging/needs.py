@@ -18,7 +18,7 @@ NOWHERE = (
     "torchaudio", "caffe2", "IPython", "ipykernel", "jupyter", "notebook", "pytest", "_pytest", "hypothesis", "mypy",
     "atheris", "tkinter", "_tkinter", "turtle", "PyQt5", "PyQt6", "PySide2", "pandas", "sklearn", "numba", "cv2",
     "tensorflow", "jax", "flax", "grpc_tools", "setuptools", "pip", "wheel", "sphinx", "lib2to3", "pydoc_data", "idlelib",
-    "test", "uvloop", "accelerate",
+    "test", "uvloop", "accelerate", "readline",
     "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtQuickWidgets", "PySide6.QtQuickControls2", "PySide6.QtDesigner",
     "PySide6.QtHelp", "PySide6.QtSql", "PySide6.QtUiTools", "PySide6.QtPrintSupport",
     "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib.tests", "scipy.datasets",
@@ -56,6 +56,10 @@ DROPPED = re.compile(
             r"^PySide6/Qt/plugins/(platforminputcontexts/libqtvirtualkeyboard|imageformats/libqpdf)",
             r"^PySide6/Qt/plugins/platforms/libq(eglfs|linuxfb|vnc|vkkhrdisplay|minimalegl|wayland-brcm)",
             r"^matplotlib/mpl-data/(sample_data|images)",
+            r"^PySide6/Qt/plugins/platformthemes/libqgtk3",  # GNOME's file dialog would bring 30 libraries of this computer
+            r"^lib(gtk-3|gdk-3|gdk_pixbuf-2\.0|atk-1\.0|atk-bridge-2\.0|atspi|cairo|cairo-gobject|pixman-1|epoxy|thai|datrie)\.so",
+            r"^lib(pango-1\.0|pangocairo-1\.0|pangoft2-1\.0|fribidi|harfbuzz|graphite2|X(composite|cursor|damage|i|inerama|randr))\.so",
+            r"^(PySide6/Qt/lib/)?libQt6Egl",
             r"^libstdc\+\+\.so",  # the system's own is newer than any that a library here was built for
         )
     )
