@@ -6,7 +6,8 @@
     |- ModelError               a model folder that is missing, broken or of an unknown kind
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
-    |- CheckpointError          a saved state that cannot be read
+    |- CheckpointError          a saved state that cannot be read or written
+    |- HistoryError             the history cannot be written
     |- UpdateError              the list of newer versions
     |- MemoryShort              not enough memory for this model and batch
     |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
@@ -56,7 +57,11 @@ class ExportError(WaggleError):
 
 
 class CheckpointError(WaggleError):
-    """A saved state that does not match its checksums or its charter."""
+    """A saved state that does not match its checksums or its charter, or that the disk does not take."""
+
+
+class HistoryError(WaggleError):
+    """The history that charts are drawn from cannot be written."""
 
 
 class UpdateError(WaggleError):

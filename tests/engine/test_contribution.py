@@ -11,6 +11,7 @@ from sapo.test_round import LINES, RULES, external, node
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
+from waggle.errors import CheckpointError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events
 from waggle.rl.batch import nothing
@@ -65,7 +66,8 @@ def contribute(folder: Path, me, questions, *, first: int = 0, rounds: int = 3, 
 
     Contribution(
         node=me, rules=RULES, plan=Plan(base="b", held_out=questions, held_out_every=2), history=kept.history, gate=gate,
-        tell=kept.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save,
+        tell=kept.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
+        hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     return kept
@@ -138,3 +140,27 @@ def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions
     (grown,) = kept.of(events.CompletionsGrew)
     assert {text for _, _, text, _ in grown.rows} == set(LINES)
     assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
+
+
+def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier):
+    me = node(verifier)
+    refused = CheckpointError("No room.", "Make some.")
+    answers: list[object] = [refused, refused, 7]
+    hindered: list[object] = []
+    gate = Gate(nothing)
+    history = History(tmp_path / "history.sqlite")
+    told: list[events.EngineEvent] = []
+
+    def save(saved: Saved) -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, CheckpointError):
+            raise answer
+        return answer
+
+    Contribution(
+        node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
+        tell=told.append, round=1, completions=0, steps=lambda: 0, save=save, leave=nothing, hindered=hindered.append,
+        round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
+    ).run()  # fmt: skip
+    assert hindered == [refused, refused, None]
+    assert [event.summary.round for event in told if isinstance(event, events.RoundCompleted)] == [1]

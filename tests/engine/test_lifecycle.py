@@ -10,7 +10,7 @@ from waggle.engine import lifecycle as lifecycles
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, Stopped
+from waggle.errors import CheckpointError, EngineError, Stopped
 from waggle.protocol import commands, events, wire
 from waggle.protocol.rules import Readings
 from waggle.protocol.sentence import sentence
@@ -218,3 +218,15 @@ async def test_what_stays_the_same_is_told_once(lifecycle):
     for _ in range(5):
         lifecycle.consider(PLUGGED)
     assert sum(b"RulesChecked" in line for line in told) == 1
+
+
+async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does(lifecycle):
+    full = CheckpointError("Round 3 could not be saved: No space left on device.", "Make room on the disk.")
+    lifecycle.hindered(full)
+    await reached(lifecycle, "waiting")
+    said = sentence(lifecycle.teller.state)
+    assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. Nothing was lost.", "none")
+    await lifecycle.obey(commands.Resume(id="1"))
+    assert lifecycle.teller.state.phase == "waiting"
+    lifecycle.hindered(None)
+    await reached(lifecycle, "contributing")

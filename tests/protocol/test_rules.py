@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from waggle.protocol.rules import Decision, Readings, Wishes, decide
+from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
 from waggle.settings import When
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
@@ -114,3 +114,11 @@ def test_contributing_anyway_holds_until_its_moment_and_still_says_what_the_rule
 )
 def test_a_warm_computer_cools_down_before_it_goes_on(celsius, before, standing):
     assert the_decision(rules(below_celsius=80), Readings(celsius=celsius), before=before).standing == standing
+
+
+def test_nothing_goes_on_against_a_full_disk_but_a_pause_is_still_a_pause():
+    full = Tick(rule="disk", passes=False, says="Round 3 could not be saved.", ends="Make room on the disk.")
+    for wishes in (NOTHING, Wishes(anyway_until=NOW + 9)):
+        decision = decide(OFF, GOOD, wishes, NOW, hindrance=full)
+        assert (decision.standing, decision.reason, decision.ends) == ("waiting", full.says, full.ends)
+    assert decide(OFF, GOOD, Wishes(paused=True), NOW, hindrance=full).standing == "paused"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.errors import Stopped
+from waggle.errors import CheckpointError, HistoryError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids
@@ -20,6 +20,7 @@ from waggle.sapo.aha import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
+RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
 Tell = Callable[[events.EngineEvent], None]
 
 
@@ -46,8 +47,11 @@ class Contribution:
     completions: int
     steps: Callable[[], int]
     save: Callable[[checkpoint.Saved], int]
+    leave: Callable[[], None]
+    hindered: Callable[[WaggleError | None], None]
     round_ended: Callable[[], None]
     clock: Callable[[], float] = time.time
+    retry: float = RETRY_SECONDS
     _grown: float = field(default=0.0, init=False)
     _ahas: Ahas = field(init=False)
 
@@ -63,7 +67,7 @@ class Contribution:
                 self._play()
                 self.round_ended()
         except Stopped:
-            return
+            self.leave()
 
     def _play(self) -> None:
         number, epoch, started = self.round, epoch_at(self.clock()), time.perf_counter()
@@ -104,16 +108,28 @@ class Contribution:
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             completions=self.completions,
         )  # fmt: skip
-        self.history.keep_round(summary)  # before the checkpoint: a round played again replaces it, a lost one leaves a gap
         ahas = [(one.dataset, telling.aha(one, summary.at, telling.Titles(self.node.charter))) for one in found]
-        for dataset, aha in ahas:
-            self.history.keep_aha(dataset, aha)
-        written = self.save(saved)
+        written = self._keep(saved, summary, ahas)
         self.tell(events.RoundCompleted(summary=summary))
         for _, aha in ahas:
             self.tell(events.AhaHappened(aha=aha))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
         self._measure_if_due()
+
+    def _keep(self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]]) -> int:
+        """Until it is kept no round is begun: a full disk is waited for, and a person is told what it waits for."""
+        while True:
+            try:
+                self.history.keep_round(summary)  # before the checkpoint: played again it is replaced, a lost one leaves a gap
+                for dataset, aha in ahas:
+                    self.history.keep_aha(dataset, aha)
+                written = self.save(saved)
+            except (CheckpointError, HistoryError) as error:
+                self.hindered(error)
+                self.gate.rest(self.retry)
+                continue
+            self.hindered(None)
+            return written
 
     def _measure_if_due(self) -> None:
         """Every so many rounds, the first one included; one that a stop cut short is made up for at the next start."""

@@ -26,6 +26,12 @@ class Gate:
             if self._stopping:
                 raise Stopped
 
+    def rest(self, seconds: float) -> None:
+        """Let some time pass; raises Stopped as soon as the engine ends."""
+        with self._changed:
+            if self._changed.wait_for(lambda: self._stopping, seconds):
+                raise Stopped
+
     @property
     def closed(self) -> bool:
         return self._closed

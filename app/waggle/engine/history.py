@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE
+from waggle.errors import UNREADABLE, HistoryError
 from waggle.protocol import events, person
 
 Told = TypeVar("Told")
@@ -93,8 +93,13 @@ class History:
         self._database.close()
 
     def _write(self, statement: str, *values: int | str | bytes) -> None:
-        with self._database:
-            self._database.execute(statement, values)
+        try:
+            with self._database:
+                self._database.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise HistoryError(
+                f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights."
+            ) from error
 
 
 def _readable(rows: sqlite3.Cursor, kind: type[Told]) -> Iterator[Told]:

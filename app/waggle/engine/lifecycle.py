@@ -18,9 +18,9 @@ from waggle.engine.history import History
 from waggle.engine.person import Person
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError
+from waggle.errors import EngineError, WaggleError
 from waggle.protocol import commands, events
-from waggle.protocol.rules import Decision, Readings, Wishes, decide
+from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
@@ -48,6 +48,7 @@ class Lifecycle:
         self._readings = Readings()
         self._wishes = Wishes()
         self._decision = Decision(standing="contributing")
+        self._hindrance: Tick | None = None
         self._reached = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._after_round: Wishes | None = None  # what is wished for once the round has ended
@@ -91,6 +92,19 @@ class Lifecycle:
         self._rules = rules
         self.consider(self._readings)
 
+    def hindered(self, error: WaggleError | None) -> None:
+        """Told by the policy thread: nothing can go on for this reason, or it is over (None)."""
+        self._loop.call_soon_threadsafe(self._hinder, error)
+
+    def _hinder(self, error: WaggleError | None) -> None:
+        if error is None and self._hindrance is None:
+            return
+        self._hindrance = Tick(rule="disk", passes=False, says=error.title, ends=error.advice) if error else None
+        self.consider(self._readings)
+        if error and not self.stopped.is_set():
+            self._reached.set()  # nothing moves while it is so
+            self._tell_held()
+
     def consider(self, readings: Readings) -> None:
         """Decide anew, knowing this of the computer, and see that it happens."""
         self._readings = readings
@@ -98,7 +112,7 @@ class Lifecycle:
             if self._round_ended and self._after_round is not None:
                 self._wishes, self._after_round, self._round_ended = self._after_round, None, False
             now = self._teller.now()
-            decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing)
+            decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
             goes_on = decision.standing == "contributing"
             if goes_on:
                 self.gate.open()

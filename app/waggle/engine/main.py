@@ -24,7 +24,6 @@ from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
-from waggle.policy import checkpoint
 from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
 
@@ -185,7 +184,9 @@ def _contribution(
         round=prepared.round,
         completions=prepared.completions,
         steps=lambda: policy.steps,
-        save=lambda saved: checkpoint.save(home.checkpoints, policy, saved),
+        save=prepared.keeper.keep,
+        leave=prepared.keeper.leave,
+        hindered=lifecycle.hindered,
         round_ended=lifecycle.round_ended,
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import waggle
 from waggle import paths
-from waggle.engine import model, others, swarms
+from waggle.engine import keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.policy import checkpoint
@@ -44,6 +44,7 @@ class Prepared:
     addresses: swarms.Addresses
     rules: Rules
     opened: Opened
+    keeper: keeping.Keeper
     base: str
     round: int
     completions: int
@@ -74,15 +75,16 @@ async def prepare(
 
     _tell_part(teller, 2)
     base = checkpoint.base_of(folder)
-    load = partial(checkpoint.load_newest, home.checkpoints, opened.policy, base)
-    saved, aside = await loop.run_in_executor(policy_thread, load)
+    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base)
+    saved, checkpointed, aside = await loop.run_in_executor(policy_thread, load)
     for one in aside:
         teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
 
     _tell_part(teller, 3)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
+    remembering = keeping.Remembering(opened.policy)
     node = Node(
-        policy=opened.policy, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
+        policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
     prepared = Prepared(
@@ -92,6 +94,7 @@ async def prepare(
         addresses=swarm.addresses,
         rules=_rules(chosen, charter),
         opened=opened,
+        keeper=keeping.Keeper(home.checkpoints, opened.policy, remembering, checkpointed),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,

@@ -26,6 +26,7 @@ class Teller:
         self._loop = asyncio.get_running_loop()
         self._sinks: list[Sink] = []
         self.state = State()
+        self._gap = False  # events are missing in the record
         self._record = self._open()
         self._writing = self._open_writing()
 
@@ -45,7 +46,10 @@ class Teller:
         told = replace(event, seq=self.state.seq + 1, at=self._clock())
         self.state = apply(self.state, told)
         line = wire.line(told)
-        self._keep(told, line)
+        try:
+            self._keep(told, line)
+        except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
+            self._gap = True
         for sink in self._sinks:
             sink(line)
 
@@ -65,7 +69,10 @@ class Teller:
         if isinstance(event, events.CompletionsGrew):
             self._writing.write(line)
             return
+        if self._gap:
+            line = wire.line(self.stamp(Snapshot(state=self.state)))
         self._record.write(line)
+        self._gap = False
         if self._record.tell() > FILE_BYTES:
             self._record.close()
             self._record = self._open()

@@ -104,6 +104,16 @@ def _save(root: Path, policy: Trained, saved: Saved) -> int:
     return sum(path.stat().st_size for path in final.iterdir())
 
 
+def size(root: Path) -> int:
+    """Bytes of the newest checkpoint; 0 where there is none."""
+    return sum(path.stat().st_size for folder in _folders(root)[:1] for path in folder.iterdir())
+
+
+def oldest(root: Path) -> int:
+    """The round of the oldest checkpoint that is kept; 0 where there is none."""
+    return min((int(folder.name[1:]) for folder in _folders(root)), default=0)
+
+
 def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
     """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
 

@@ -8,7 +8,7 @@ import msgspec
 
 from waggle.settings import When
 
-Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature"]
+Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
 Clock = Callable[[float], str]
 
@@ -67,10 +67,14 @@ def decide(
     now: float,
     *,
     before: Standing = "contributing",
+    hindrance: Tick | None = None,
     clock: Clock = time_of_day,
     local: Callable[[float], time.struct_time] = time.localtime,
 ) -> Decision:
-    """What to do now. `before` is what was done until now: a warm computer has to cool down before it goes on."""
+    """What to do now. `before` is what was done until now: a warm computer has to cool down before it goes on.
+
+    A `hindrance` is no rule: nothing can go on, whatever anybody wishes.
+    """
     checks = (
         _idle(rules, readings),
         _power(rules, readings),
@@ -83,6 +87,8 @@ def decide(
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
     if pause := _pause(rules, readings, wishes, now, clock):
         return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
+    if hindrance is not None:
+        return Decision(standing="waiting", reason=hindrance.says, ends=hindrance.ends, why=(hindrance, *why))
     if wishes.anyway_until is not None and now < wishes.anyway_until:
         return Decision(standing="contributing", why=why, anyway_until=wishes.anyway_until)
     if why and why[0].passes is False:

@@ -1,0 +1,121 @@
+"""Keeps every round for good: by a line in the journal, and by a whole checkpoint as often as the disk is spared."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from waggle.errors import CheckpointError
+from waggle.policy import checkpoint, journal
+from waggle.policy.checkpoint import Saved, Trained
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.sapo.seams import Policy
+
+BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
+SHARE_OF_TIME = 0.01  # that writing checkpoints may take
+JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
+
+
+def interval(size: int, seconds: float) -> float:
+    """Seconds between two checkpoints of so many bytes that take so long to write: under 1% of time and 15 GB a day."""
+    return max(size / BYTES_A_SECOND, seconds / SHARE_OF_TIME)
+
+
+class Remembering:
+    """A policy that remembers the step it took last, until it is asked for it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._last: tuple[tuple[GroupBatch, ...], StepParams] | None = None
+
+    @property
+    def steps(self) -> int:
+        return self._policy.steps
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        self._last = None  # a round that was left in the middle is begun anew
+        return self._policy.sample(prompts, uniforms, params)
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        return self._policy.logprobs(texts, temperature)
+
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        return self._policy.values(texts)
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        metrics = self._policy.step(batches, params)
+        self._last = (tuple(batches), params)
+        return metrics
+
+    @property
+    def learned(self) -> tuple[tuple[GroupBatch, ...], StepParams | None]:
+        """What was learned since the last sampling of a round."""
+        return self._last or ((), None)
+
+
+@dataclass
+class Keeper:
+    """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
+
+    root: Path
+    policy: Trained
+    remembering: Remembering
+    checkpointed: int | None
+    clock: Callable[[], float] = time.monotonic
+    _due: float = field(default=0.0, init=False)
+    _journal: int = field(default=0, init=False)
+    _newest: Saved | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.checkpointed is not None:
+            self.checkpointed = max(self.checkpointed, journal.newest(self.root))  # of a later one that was damaged since
+            journal.mend(self.root, self.checkpointed)
+            self._due = self.clock() + interval(checkpoint.size(self.root), 0.0)
+
+    def keep(self, saved: Saved) -> int:
+        """Make a round safe; the bytes written. Raises CheckpointError when the disk says no: it can be asked again."""
+        size = self._note(saved) if self.checkpointed is not None else 0
+        if self.checkpointed is None or self.clock() >= self._due or self._journal > JOURNAL_BYTES:
+            return size + self._checkpoint(saved)
+        return size
+
+    def _note(self, saved: Saved) -> int:
+        """Into the journal, also before a checkpoint: should that be damaged one day, the one before leads past it."""
+        if self._newest is not None and self._newest.round == saved.round:
+            return 0  # asked again after a failure further on
+        assert self.checkpointed is not None
+        try:
+            size = journal.append(self.root, self.checkpointed, journal.entry_of(saved, *self.remembering.learned))
+        except OSError as error:
+            raise CheckpointError(
+                f"Round {saved.round - 1} could not be saved: {error.strerror}.",
+                "The rounds before are kept. Make room on the disk, or mend its rights.",
+            ) from error
+        self._journal += size
+        self._newest = saved
+        return size
+
+    def leave(self) -> None:
+        """At an orderly end, so that the next start has nothing to learn again."""
+        if self._newest is not None:
+            with suppress(CheckpointError):  # the journal has all of it
+                self._checkpoint(self._newest)
+
+    def _checkpoint(self, saved: Saved) -> int:
+        began = self.clock()
+        size = checkpoint.save(self.root, self.policy, saved)
+        self.checkpointed, self._newest, self._journal = saved.round, None, 0
+        self._due = self.clock() + interval(size, self.clock() - began)
+        journal.forget(self.root, checkpoint.oldest(self.root))
+        return size
+
+
+def restore(root: Path, policy: Trained, learn: Policy, base: str) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:
+    """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside."""
+    found, aside = checkpoint.load_newest(root, policy, base)
+    saved, checkpointed = found, found.round if found else None
+    for entry in journal.entries(root, found.round, base) if found else ():
+        journal.learn_again(learn.step, entry)
+        saved = entry.saved
+    return saved, checkpointed, aside

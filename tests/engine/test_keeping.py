@@ -1,0 +1,191 @@
+"""Every round is kept, the disk is spared, and a kill between any two operations on files loses nothing."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from waggle.engine.keeping import Keeper, Remembering, interval, restore
+from waggle.errors import CheckpointError
+from waggle.policy import checkpoint
+from waggle.policy.checkpoint import Saved
+from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
+
+DAY, MEGABYTE = 86_400, 1e6
+WATCHED = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree")
+
+
+class Counting:
+    """A policy whose weights are the sum of what it learned."""
+
+    def __init__(self) -> None:
+        self.weights, self.steps = np.zeros(3, np.float32), 0
+
+    def sample(self, prompts, uniforms, params):
+        return []
+
+    def step(self, batches, params) -> StepMetrics:
+        for batch in batches:
+            self.weights = self.weights + params.learning_rate * batch.advantage
+        self.steps += 1
+        return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=1.0)
+
+    def state(self):
+        return {"w": self.weights}, {"m": self.weights * 2}
+
+    def restore(self, weights, moments, steps) -> None:
+        self.weights, self.steps = weights["w"], steps
+
+
+class Node:
+    """A policy that plays rounds and keeps them, with a clock that is set by hand."""
+
+    def __init__(self, root: Path) -> None:
+        self.policy, self.now = Counting(), 0.0
+        saved, checkpointed, self.aside = restore(root, self.policy, self.policy, "b")
+        self.round = saved.round if saved else 0
+        self.remembering = Remembering(self.policy)
+        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now)
+
+    def learn(self) -> None:
+        self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
+        numbers = np.array([self.round, 1, 0.1], np.float32)
+        batch = GroupBatch(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+        self.remembering.step([batch], StepParams(learning_rate=0.1))
+
+    def keep(self) -> int:
+        self.round += 1
+        return self.keeper.keep(Saved(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
+
+    def play(self) -> int:
+        self.learn()
+        return self.keep()
+
+
+def folders(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if path.name.startswith("r0"))
+
+
+@pytest.mark.parametrize("size", [0.1 * MEGABYTE, 10 * MEGABYTE, 500 * MEGABYTE, 36_000 * MEGABYTE])
+@pytest.mark.parametrize("speed", [20 * MEGABYTE, 2000 * MEGABYTE])
+def test_checkpoints_take_little_of_a_day_and_of_the_disk_whatever_their_size(size, speed):
+    every = interval(size, size / speed)
+    assert DAY / every * size <= 15e9 * 1.001
+    assert size / speed <= 0.01 * every * 1.001
+
+
+def test_rounds_are_kept_in_the_journal_until_a_checkpoint_is_due(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(4):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    node.now = DAY
+    node.play()
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+    node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.policy.steps) == (6, 6)
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(3):
+        node.play()
+    node.keeper.leave()
+    assert folders(tmp_path) == ["r00000001", "r00000003"]
+
+
+def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(tmp_path):
+    node = Node(tmp_path)
+    for node.now in (0.0, 1.0, 1.0 * DAY, 1.0 * DAY):
+        node.play()
+    (tmp_path / "r00000003" / "model.safetensors").write_bytes(b"damaged")
+    again = Node(tmp_path)
+    assert [one.folder.name for one in again.aside] == ["damaged-r00000003"]
+    assert again.round == 4
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+    again.play()
+    assert Node(tmp_path).round == 5
+
+
+def test_journals_go_with_the_checkpoints_they_lead_away_from(tmp_path):
+    node = Node(tmp_path)
+    for day in range(6):
+        node.now = float(day * DAY)
+        node.play()
+        node.play()
+    assert folders(tmp_path) == ["r00000007", "r00000009", "r00000011"]
+    journals = sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("journal"))
+    assert journals == ["journal-r00000007", "journal-r00000009", "journal-r00000011"]
+
+
+def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    (tmp_path / "journal-r00000001").mkdir()
+    node.learn()
+    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+        node.keep()
+    (tmp_path / "journal-r00000001").rmdir()
+    node.round -= 1
+    node.keep()
+    again = Node(tmp_path)
+    assert again.round == 2
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def killed_after(root: Path, operations: int, work) -> bool:
+    """Do it in a process that ends as if killed at its so manieth operation on files; whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        left = operations
+
+        def count(event: str, _arguments: tuple[object, ...]) -> None:
+            nonlocal left
+            if event in WATCHED:
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+
+        sys.addaudithook(count)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("now", [0.0, 1.0 * DAY], ids=["journal", "checkpoint"])
+def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_at_most(tmp_path, now):
+    before = Node(tmp_path)
+    for day in range(4):  # there is something to be dropped
+        before.now = float(day * DAY)
+        before.play()
+    kills = 0
+    while True:
+        node = Node(tmp_path)
+        lived = node.round
+        node.now = now
+        if not killed_after(tmp_path, kills, node.play):
+            break
+        kills += 1
+        again = Node(tmp_path)
+        assert again.aside == [], f"at operation {kills}"
+        assert again.round in (lived, lived + 1)
+        expected = [sum(0.1 * number for number in range(again.round)), 0.1 * again.round]
+        assert np.allclose(again.policy.weights[:2], expected, rtol=1e-4)
+        assert checkpoint.newest(tmp_path, "b")[1].round >= 2
+    assert kills >= (1 if now == 0.0 else 12)
+    assert Node(tmp_path).round == lived + 1
+
+
+def test_what_the_first_released_format_wrote_is_still_read(tmp_path):
+    shutil.copytree(Path(__file__).parents[1] / "policy" / "format_1", tmp_path, dirs_exist_ok=True)
+    node = Node(tmp_path)
+    assert (node.round, node.policy.steps, node.aside) == (3, 3, [])
+    assert np.allclose(node.policy.weights, [0.3, 0.3, 0.03])
+    node.play()
+    assert Node(tmp_path).round == 4

@@ -1,0 +1,95 @@
+"""The journal: what was learned since the last checkpoint is learned again, to the bit; what is torn is left out."""
+
+import numpy as np
+import pytest
+
+from policy.models import make_model
+from waggle.policy import journal
+from waggle.policy.checkpoint import Saved
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl.batch import GroupBatch, StepParams
+
+
+def saved(number: int, base: str = "b") -> Saved:
+    return Saved(round=number, step=number, epoch=1, charter="c", base=base)
+
+
+def batch(number: int) -> GroupBatch:
+    noise = np.random.default_rng(number)
+    completions = tuple(noise.integers(5, 30, size).astype(np.int32) for size in (3, 5))
+    return GroupBatch(
+        prompt=noise.integers(5, 30, 4).astype(np.int32), completions=completions,
+        advantage=noise.normal(size=8).astype(np.float32), weight=np.full(8, 0.1, np.float32),
+        old_logp=None if number % 2 else np.full(8, -2.0, np.float32),
+    )  # fmt: skip
+
+
+def entry(number: int, base: str = "b") -> journal.Entry:
+    return journal.entry_of(saved(number, base), [batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
+
+
+def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
+    model = make_model("llama", tmp_path / "model")
+    straight, again = TorchPolicy(model), TorchPolicy(model)
+    for number in (1, 2, 3):
+        straight.step([batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
+        journal.append(tmp_path, 0, entry(number))
+    for one in journal.entries(tmp_path, 0, "b"):
+        journal.learn_again(again.step, one)
+    assert again.steps == straight.steps == 3
+    for mine, theirs in zip(straight.state(), again.state(), strict=True):
+        assert mine.keys() == theirs.keys()
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def rounds(root, after: int, base: str = "b") -> list[int]:
+    return [one.saved.round for one in journal.entries(root, after, base)]
+
+
+@pytest.mark.parametrize("lost", [1, 40, 200])
+def test_a_torn_last_entry_is_left_out_and_cut_off(tmp_path, lost):
+    sizes = [journal.append(tmp_path, 0, entry(number)) for number in (1, 2)]
+    path = tmp_path / "journal-r00000000"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: -min(lost, sizes[1] - 1)])
+    assert rounds(tmp_path, 0) == [1]
+    journal.mend(tmp_path, 0)
+    assert path.stat().st_size == sizes[0]
+    journal.append(tmp_path, 0, entry(2))
+    assert rounds(tmp_path, 0) == [1, 2]
+
+
+def test_a_damaged_entry_ends_it(tmp_path):
+    sizes = [journal.append(tmp_path, 0, entry(number)) for number in (1, 2, 3)]
+    path = tmp_path / "journal-r00000000"
+    content = bytearray(path.read_bytes())
+    content[sizes[0] + 50] ^= 1
+    path.write_bytes(content)
+    assert rounds(tmp_path, 0) == [1]
+
+
+def test_journals_lead_from_one_checkpoint_through_the_next(tmp_path):
+    for after, numbers in ((0, (1, 2)), (2, (3, 4))):
+        for number in numbers:
+            journal.append(tmp_path, after, entry(number))
+    assert rounds(tmp_path, 0) == [1, 2, 3, 4]
+    assert rounds(tmp_path, 3) == [4]
+    journal.forget(tmp_path, 2)
+    assert rounds(tmp_path, 0) == []
+    assert rounds(tmp_path, 2) == [3, 4]
+
+
+def test_another_model_learns_nothing_from_it(tmp_path):
+    journal.append(tmp_path, 0, entry(1, "other"))
+    assert rounds(tmp_path, 0) == []
+
+
+def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
+    journal.append(tmp_path, 0, journal.entry_of(saved(1), (), None))
+    (one,) = journal.entries(tmp_path, 0, "b")
+    journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), one)
+    assert one.saved == saved(1)
+
+
+def test_without_a_folder_there_is_nothing(tmp_path):
+    assert rounds(tmp_path / "none", 0) == []
