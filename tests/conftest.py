@@ -1,11 +1,13 @@
 """What every test may ask for, and the rule that a warning in the log fails a test."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 
+from waggle.errors import SwarmError
+from waggle.swarm.shim import has_hivemind
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier
 
@@ -28,3 +30,24 @@ def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     loud = [record for record in caplog.get_records("call") if record.levelno >= logging.WARNING and record.name != "asyncio"]
     assert not loud, [record.getMessage() for record in loud]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Where hivemind is not installed, what needs it is skipped: there, a node takes part through gateways."""
+    yield from _skipping_without_hivemind()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """The same within the test."""
+    yield from _skipping_without_hivemind()
+
+
+def _skipping_without_hivemind() -> Generator[None]:
+    try:
+        return (yield)
+    except SwarmError as missing:
+        if has_hivemind() or "network part is missing" not in missing.title:
+            raise
+        pytest.skip("hivemind is not installed here")

@@ -31,6 +31,8 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     through: Literal["auto", "relay", "direct"] = (
         "auto"  # be called through the seeds: where the router blocks calls, always, never
     )
+    gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, used where this system cannot speak to peers itself
+    light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 
@@ -39,6 +41,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     host: str = "127.0.0.1"  # 0.0.0.0: for everybody who can reach this computer
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: none
+    gateway: bool = False  # let those take part through it whose network lets nothing but the web through
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -36,6 +36,9 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         key=key,
         web_host=chosen.web.host,
         web_port=chosen.web.port or None,
+        gateway=chosen.web.gateway,
+        gateways=chosen.swarm.gateways,
+        light=chosen.swarm.light,
         known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
         standings=home.standings,
     )
@@ -125,6 +128,11 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
             return events.PartRestarted(part="network", reason=told.reason)
         case news.TrafficCounted():
             return events.TrafficMeasured(up=told.up, down=told.down)
+        case news.GatewayDoubted():
+            return events.Warned(
+                title=f"The gateway {told.address} shows {told.shown} of {told.known} members that another one shows.",
+                advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
+            )
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
             return events.Warned(title=f"This computer's clock is {abs(told.seconds):.0f} s off.", advice=advice)

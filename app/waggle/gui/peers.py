@@ -50,6 +50,8 @@ def reach_words(state: State) -> str:
         case "solo":
             return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
         case "connected":
+            if state.way == "gateway":
+                return tr("Through a gateway: this computer calls no peers itself. Your contribution counts all the same.")
             if state.way == "relay":
                 return tr("Through a relay: your router blocks calls from outside. Your contribution counts all the same.")
             if state.address and state.way == "direct":

@@ -12,7 +12,8 @@ from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
-Way = Literal["", "direct", "relay"]  # how others call this node: not known yet, straight, or through the seeds
+# How others call this node: not known yet, straight, through the seeds, or not at all: it takes part through a gateway.
+Way = Literal["", "direct", "relay", "gateway"]
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer

@@ -7,13 +7,14 @@ import msgspec
 from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import record
 from waggle.swarm.admission import CERTIFICATE_BYTES
-from waggle.swarm.identity import SIGNATURE_BYTES, Identity, verify
+from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.tasks.charter import PROTOCOL
 
 DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
 MAX_BYTES = 480  # with the signature
 
 Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
@@ -28,6 +29,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     specialties: Annotated[int, msgspec.Meta(ge=0)]  # bitmask; msgpack ends at 64 bits
     model: Annotated[str, msgspec.Meta(max_length=record.MAX_MODEL)]
     expires: Annotated[int, msgspec.Meta(ge=0, lt=1 << 50)]  # unix milliseconds; the directory entry's own expiry
+    # Who gives the payload out instead of the origin, which cannot be called.
+    via: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=2)] = ()
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
 
     @property

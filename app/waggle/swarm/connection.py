@@ -72,6 +72,11 @@ class Connection:
             raise PeerAway("the network process is starting again")
         return self._dht
 
+    @property
+    def pid(self) -> int:
+        """The process id of p2pd; raises PeerAway while it is being started again."""
+        return self.dht.pid
+
     async def start(self) -> None:
         """Start p2pd; raises SwarmError for a port in use or a malformed seed. A seed that is away is no error."""
         for address in self._options.seeds:

@@ -14,8 +14,9 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.connection import Connection, end
+from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.door import Door
 from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, News, RecordDropped
 from waggle.swarm.offers import DEPTH
@@ -50,6 +51,7 @@ class Gathering:
         pool: Pool,
         trust: Trust,
         traffic: Traffic,
+        lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self._options = options
         self._charter = charter
@@ -62,6 +64,7 @@ class Gathering:
         self._pool = pool
         self._trust = trust
         self._traffic = traffic
+        self._lodged = lodged
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
@@ -70,7 +73,7 @@ class Gathering:
         self._one_at_a_time = asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
-    async def run(self, connection: Connection) -> None:
+    async def run(self, connection: Door) -> None:
         """Look, pull, judge, wait; for ever."""
         while True:
             with suppress(PeerAway):  # the network starts again: the next look finds it
@@ -84,7 +87,7 @@ class Gathering:
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
-    async def _look(self, connection: Connection) -> None:
+    async def _look(self, connection: Door) -> None:
         self._finished()
         heard = await self._greet(connection)
         announced = dict(heard)
@@ -104,16 +107,20 @@ class Gathering:
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
-    async def _read(self, connection: Connection) -> dict[bytes, Announcement]:
+    def place(self) -> str:
+        """The key of the directory to look under."""
+        return directory.key_to_read(self._digest, DEPTH, self._random)
+
+    async def _read(self, connection: Door) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
         try:
-            found = await connection.dht.read(directory.key_to_read(self._digest, DEPTH, self._random))
+            found = await connection.dht.read(self.place())
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
         sample = self._random.sample(sorted(found), min(len(found), MAX_READ))
         return {origin: announcements.parse(found[origin]) for origin in sample}
 
-    async def _greet(self, connection: Connection) -> dict[bytes, Announcement]:
+    async def _greet(self, connection: Door) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""
         # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
         trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
@@ -124,7 +131,7 @@ class Gathering:
         heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
         return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
 
-    async def _hear(self, connection: Connection, peer_id: bytes) -> Announcement | None:
+    async def _hear(self, connection: Door, peer_id: bytes) -> Announcement | None:
         try:
             blob = await connection.dht.greet(peer_id)
             if not blob:  # it does not speak of itself
@@ -148,7 +155,7 @@ class Gathering:
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    def _begin(self, connection: Connection, chosen: dict[bytes, Announcement], now: float) -> None:
+    def _begin(self, connection: Door, chosen: dict[bytes, Announcement], now: float) -> None:
         """Pull from all of them at once, in the background: a slow one holds up neither the others nor the next look."""
         for origin, announced in chosen.items():
             self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, now))
@@ -158,24 +165,26 @@ class Gathering:
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Connection, origin: bytes, announced: Announcement, now: float) -> None:
+    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
             blob = await self._pull(connection, origin, announced)
             if blob:
                 async with self._one_at_a_time:  # the round's own judging never waits for more than one of ours
                     await self._accept(connection, origin, announced, blob, now)
 
-    async def _pull(self, connection: Connection, origin: bytes, announced: Announcement) -> bytes:
-        try:
-            blob = await connection.dht.pull(origin, announced.sha256, self._options.patience, self._admission.certificate())
-        except PeerAway:  # peers come and go: it is asked again later
-            blob = b""
+    async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
+        blob = self._lodged(announced.sha256)  # by a light client, with us
+        for giver in announced.via or (origin,):
+            with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
+                blob = blob or await connection.dht.pull(
+                    giver, announced.sha256, self._options.patience, self._admission.certificate()
+                )
         if not blob:
             self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
         self._traffic.received(len(blob))
         return blob
 
-    async def _accept(self, connection: Connection, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
+    async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         self._remember((origin, announced.sha256))
         if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
@@ -213,7 +222,7 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    async def _resters(self, connection: Connection, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    async def _resters(self, connection: Door, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
         if not self._unanswered:
             return []

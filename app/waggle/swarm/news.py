@@ -8,7 +8,7 @@ from waggle.swarm.trust import Standing
 from waggle.tasks.group import JudgedGroup
 
 Reach = Literal["connecting", "alone", "connected"]
-Way = Literal["", "direct", "relay"]  # how others call us: not known yet, straight, or through the seeds
+Way = Literal["", "direct", "relay", "gateway"]  # how others call us: not known yet, straight, through the seeds, not at all
 
 
 class GroupsArrived(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,4 +66,22 @@ class ClockSkewed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-News = GroupsArrived | RecordDropped | StandingsLost | PeerSeen | ReachFound | NetworkRestarted | TrafficCounted | ClockSkewed
+class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
+    """A gateway goes on showing much less of the directory than another one does."""
+
+    address: str
+    shown: int
+    known: int
+
+
+News = (
+    GroupsArrived
+    | RecordDropped
+    | StandingsLost
+    | PeerSeen
+    | ReachFound
+    | NetworkRestarted
+    | TrafficCounted
+    | ClockSkewed
+    | GatewayDoubted
+)

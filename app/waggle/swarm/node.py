@@ -16,8 +16,11 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong, Services
+from waggle.swarm.door import Door
+from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
+from waggle.swarm.light import LightConnection, is_light
 from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
@@ -28,11 +31,13 @@ from waggle.swarm.sources import source_of
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Choice, Trust
 from waggle.swarm.web import Web
-from waggle.tasks.charter import Charter, encode
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
 from waggle.tasks.group import Group, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
 DIGEST_BYTES = 32
+LISTED_S = 1.0
 SHOWN = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
@@ -57,7 +62,6 @@ class SwarmNode:
         self._identity = identity
         self._board = Board(charter)
         self._addresses: tuple[str, ...] = ()
-        self._web = None if options.web_port is None else Web(lambda: self._board.status(self._addresses))
 
         def hear(news: News) -> None:
             self._board.hear(news)
@@ -73,15 +77,26 @@ class SwarmNode:
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._offers = Offers(identity, charter, self._admission, clock, options.tempo)
+        self._gateway = Gateway(
+            self._digest, identity.peer_id, self._admission,
+            listed=self._list, announce=self._announce_for, pull=self._pull_for,
+        )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
-            pool=self._pool, trust=self._trust, traffic=self._traffic,
+            pool=self._pool, trust=self._trust, traffic=self._traffic, lodged=self._gateway.get,
         )  # fmt: skip
+        self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
+        serve = self._gateway.serve if options.gateway else None
+        self._web: Web | None = None
+        if options.web_port is not None:
+            self._web = Web(lambda: self._board.status(self._addresses), serve, charters.encode(charter))
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
             digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
-        self._connection = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
+        self._connection: Door = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
+        if is_light(options):
+            self._connection = LightConnection(options, identity, self._digest, self._admission, hear, self._offers.renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told = (0.0, 0.0)
@@ -115,7 +130,7 @@ class SwarmNode:
     @property
     def pid(self) -> int:
         """The process id of p2pd; raises PeerAway while it is being started again."""
-        return self._connection.dht.pid
+        return self._connection.pid
 
     @property
     def web_port(self) -> int:
@@ -171,14 +186,33 @@ class SwarmNode:
         offer = self._offers.get(request[:DIGEST_BYTES])
         if not self._admission.admits(peer_id, request[DIGEST_BYTES:]):
             return b""
-        if offer is None or not self._quota.allows(self._payer(peer_id), len(offer.blob)):
+        lodged = self._gateway.get(request[:DIGEST_BYTES]) if offer is None else offer.blob
+        if not lodged or not self._quota.allows(self._payer(peer_id), len(lodged)):
             return b""
+        if offer is None:
+            self._traffic.sent(len(lodged))
+            return lodged
         self._traffic.sent(len(offer.blob))
         self._trust.taken(peer_id, len(offer.record.groups))
         return offer.blob
 
+    async def _list(self) -> dict[bytes, bytes]:
+        """The directory for a light client: of now, or of the last second."""
+        if time.monotonic() - self._listed[0] >= LISTED_S:
+            found = await self._connection.dht.read(self._gathering.place())
+            self._listed = time.monotonic(), found
+        return self._listed[1]
+
+    async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+        keys = self._offers.places(peer_id)
+        return any([await self._connection.dht.announce(key, peer_id, signed, expires_at) for key in keys])
+
+    async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
+        own = self._offers.get(sha256)
+        return own.blob if own else await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
+
     def _give_charter(self, sha256: bytes) -> bytes:
-        return encode(self._charter) if sha256 == self._digest else b""
+        return charters.encode(self._charter) if sha256 == self._digest else b""
 
     def _payer(self, peer_id: bytes) -> bytes:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""

@@ -12,8 +12,8 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.connection import Connection
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.door import Door
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.record import Record, encode, joined, specialties_of
@@ -63,7 +63,7 @@ class Offers:
         """Announce at once: there is something new to say, or somebody new to say it to."""
         self._due.set()
 
-    async def run(self, connection: Connection) -> None:
+    async def run(self, connection: Door) -> None:
         """Keep the newest payload announced for as long as others would accept it."""
         while True:
             with suppress(TimeoutError):  # nothing new: what was said is said again before it expires
@@ -85,19 +85,24 @@ class Offers:
         while len(self._offers) > KEPT:
             self._offers.popitem(last=False)
 
-    async def _announce(self, connection: Connection) -> None:
+    async def _announce(self, connection: Door) -> None:
         if not self._offers:
             return
-        signed, announced = self._newest()
+        sha256, offer = next(reversed(self._offers.items()))
+        via = await connection.dht.lodge(sha256, offer.blob)
+        signed, announced = self._signed(sha256, offer, via)
         if not directory.is_current(announced, self._charter, self._clock()):
             self.announced = b""
             return
         self.announced = signed
-        for key in directory.keys_to_publish(self._digest, self._identity.peer_id, DEPTH, seen=0):
+        for key in self.places(self._identity.peer_id):
             await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
 
-    def _newest(self) -> tuple[bytes, Announcement]:
-        sha256, offer = next(reversed(self._offers.items()))
+    def places(self, peer_id: bytes) -> list[str]:
+        """The keys of the directory under which a peer announces itself."""
+        return directory.keys_to_publish(self._digest, peer_id, DEPTH, seen=0)
+
+    def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...]) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
         self._expires = max(self._expires + 1, int((time.time() + LIFETIME_S) * 1000))
         announced = Announcement(
@@ -109,6 +114,7 @@ class Offers:
             specialties=specialties_of(offer.record.groups, self._charter),
             model=offer.record.model,
             expires=self._expires,
+            via=via,
             certificate=self._admission.certificate(),
         )
         return announcements.signed(announced, self._identity), announced

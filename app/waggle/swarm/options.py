@@ -19,6 +19,9 @@ class SwarmOptions:
     key: bytes = field(default=b"", repr=False)  # of a private swarm
     web_host: str = "127.0.0.1"
     web_port: int | None = None  # of the status page; None: none, 0: any free one
+    gateway: bool = False  # serve light clients there
+    gateways: tuple[str, ...] = ()  # ws:// or wss://, to take part through where peers cannot be reached
+    light: bool = False  # do so in any case
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
     standings: Path | None = None  # where what was learned about peers is kept
     peers_per_pull: int = 8  # K

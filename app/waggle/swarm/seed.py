@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from waggle.errors import CharterError, SwarmError
-from waggle.swarm import greeting
+from waggle.swarm import greeting, light
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import Connection
@@ -74,6 +74,8 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 
 async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
     """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
+    if light.is_light(options):
+        return await light.fetch_charter(options, digest)
     for address in options.seeds:
         peer_of(address)
     dht = await open_dht(options, identity, Services(), port=0)

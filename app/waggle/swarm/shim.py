@@ -20,6 +20,11 @@ from waggle.swarm.guard import SHARD_CAP
 MAX_VALUE = SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 
 
+def has_hivemind() -> bool:
+    """Whether this system has hivemind (there is none for Windows)."""
+    return importlib.util.find_spec("hivemind") is not None
+
+
 @functools.cache
 def load_hivemind() -> types.SimpleNamespace:
     """The parts of hivemind that are used here. Raises SwarmError where this system has no hivemind."""

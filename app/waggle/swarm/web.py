@@ -17,7 +17,7 @@ from waggle.errors import SwarmError
 from waggle.swarm import status_page
 from waggle.swarm.board import Status
 
-GATEWAY = "/gateway"
+GATEWAY, CHARTER = "/gateway", "/charter"
 MOST = 256  # connections at once
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = 4 * 1024 * 1024
@@ -35,8 +35,9 @@ Serve = Callable[[ServerConnection], Awaitable[None]]
 class Web:
     """Owns the listening socket. `status` gives the figures of now; `gateway` serves a light client until it leaves."""
 
-    def __init__(self, status: Callable[[], Status], gateway: Serve | None = None) -> None:
+    def __init__(self, status: Callable[[], Status], gateway: Serve | None = None, charter: bytes = b"") -> None:
         self._status = status
+        self._charter = charter
         self._gateway = gateway
         self._server: Server | None = None
         self._made: dict[str, tuple[float, bytes]] = {}
@@ -47,7 +48,14 @@ class Web:
         quiet.setLevel(logging.CRITICAL)  # whatever a stranger sends is not our warning
         try:
             self._server = await serve(
-                self._serve, host, port, process_request=self._answer, logger=quiet, max_size=MAX_MESSAGE, server_header=None
+                self._serve,
+                host,
+                port,
+                process_request=self._answer,
+                logger=quiet,
+                max_size=MAX_MESSAGE,
+                server_header=None,
+                compression=None,
             )
         except OSError as error:
             raise SwarmError(
@@ -77,6 +85,8 @@ class Web:
         match request.path.partition("?")[0]:
             case "/":
                 return self._page("text/html", lambda status: status_page.html(status).encode())
+            case path if path == CHARTER and self._charter:
+                return _response(http.HTTPStatus.OK, "application/json", self._charter)
             case "/metrics":
                 return self._page("text/plain; version=0.0.4", lambda status: status_page.metrics(status).encode())
             case "/status.json":

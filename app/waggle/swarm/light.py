@@ -1,0 +1,303 @@
+"""The light client: takes part through gateways, where hivemind cannot be imported or a network blocks everything but the web.
+
+Nothing that a gateway says is believed: signatures are checked here, payloads are compared with their hash. Several gateways
+are asked, and their answers put together: one that hides much of what another shows is told of. That detects, it does not prove.
+"""
+
+import asyncio
+import hashlib
+import itertools
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import httpx2
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidURI, WebSocketException
+
+from waggle.errors import UNREADABLE, BadRecord, SwarmError
+from waggle.swarm import announcement as announcements
+from waggle.swarm.admission import Admission
+from waggle.swarm.connection import end, watch
+from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.gateway import DOMAIN, DONE, MAX_LISTED, Announce, Answer, Ask, Directory, Hello, Listed, Lodge, Pull, Welcome
+from waggle.swarm.identity import Identity
+from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
+from waggle.swarm.options import SwarmOptions
+from waggle.swarm.shim import has_hivemind
+from waggle.swarm.web import CHARTER, GATEWAY
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import PROTOCOL, Charter
+
+MAX_GATEWAYS = 4
+MAX_ANSWER = 4 * 1024 * 1024
+CALL_S = 10.0
+HIDES = 3  # times in a row that one shows less than half of what another does
+ENOUGH = 4  # announcements elsewhere before a difference says anything
+
+_welcome, _answers = msgspec.msgpack.Decoder(Welcome), msgspec.msgpack.Decoder(Answer)
+FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
+
+
+def is_light(options: SwarmOptions) -> bool:
+    """Whether to take part through gateways: by choice, or because there is no hivemind here."""
+    return bool(options.gateways) and (options.light or not has_hivemind())
+
+
+async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
+    """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
+    async with httpx2.AsyncClient(timeout=CALL_S) as client:
+        for address in options.gateways[:MAX_GATEWAYS]:
+            page = re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER
+            try:
+                async with client.stream("GET", page) as answer:
+                    document = b""
+                    async for part in answer.aiter_bytes():
+                        document += part
+                        if len(document) > charters.MAX_BYTES:
+                            break
+            except (httpx2.HTTPError, httpx2.InvalidURL):  # the next one may be there
+                continue
+            if answer.status_code == 200:
+                return charters.decode(document, expected=digest)
+    raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+
+
+class Gate:
+    """One open connection to a gateway. Questions may overlap."""
+
+    def __init__(self, address: str, peer_id: bytes, connection: ClientConnection) -> None:
+        self.address = address
+        self.peer_id = peer_id
+        self._connection = connection
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    async def ask(self, make: Callable[[int], Ask]) -> Answer:
+        """Ask, and wait for the answer; raises PeerAway."""
+        number = next(self._ids)
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        try:
+            async with asyncio.timeout(CALL_S):
+                await self._connection.send(msgspec.msgpack.encode(make(number)))
+                return await waiting
+        except FAILURES as error:
+            raise PeerAway(f"gateway: {type(error).__name__}") from error
+        finally:
+            self._waiting.pop(number, None)
+
+    async def listen(self) -> None:
+        """Hand out answers until the connection ends."""
+        try:
+            while True:
+                answer = _answers.decode(await self._connection.recv(decode=False))
+                waiting = self._waiting.get(answer.id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer)
+        except FAILURES:  # it closed, or does not speak as agreed: it is opened again later
+            for each in self._waiting.values():
+                if not each.done():
+                    each.set_exception(EOFError())
+            await self._connection.close()
+
+
+class Gates:
+    """The gateways that are open now, as one network."""
+
+    def __init__(self, identity: Identity, charter: bytes, admission: Admission, tell: Callable[[News], None]) -> None:
+        self.open: dict[str, Gate] = {}
+        self._identity = identity
+        self._charter = charter
+        self._admission = admission
+        self._tell = tell
+        self._lodged: set[tuple[str, bytes]] = set()
+        self._hiding: dict[str, int] = {}
+        self.seen = 0  # announcements at the last look
+
+    async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
+        """Each gateway puts it where its directory needs it."""
+        answers = await self._of_all(lambda number: Announce(number, signed))
+        return any(answer.blob == DONE for answer in answers.values())
+
+    async def read(self, _key: str) -> dict[bytes, bytes]:
+        """What all of them show, put together."""
+        shown = {
+            address: self._verified(answer.listed) for address, answer in (await self._of_all(Directory)).items()
+        }  # fmt: skip
+        self._compare(shown)
+        found: dict[bytes, bytes] = {}
+        for origin, signed in itertools.chain.from_iterable(each.items() for each in shown.values()):
+            if origin not in found or announcements.parse(found[origin]).expires < announcements.parse(signed).expires:
+                found[origin] = signed
+        self.seen = len(found)
+        return found
+
+    async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+        """Leave it with up to two gateways."""
+        holders = []
+        for address, gate in list(self.open.items())[:2]:
+            if (address, sha256) not in self._lodged:
+                with suppress(PeerAway):  # the other one may take it
+                    if (await gate.ask(lambda number: Lodge(number, blob))).blob != DONE:
+                        continue
+                    self._lodged.add((address, sha256))
+            if (address, sha256) in self._lodged:
+                holders.append(gate.peer_id)
+        if not holders:
+            raise PeerAway("no gateway takes our groups")
+        return tuple(holders)
+
+    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
+        """From whichever gateway has or finds it; what has another hash is no answer."""
+        gates = list(self.open.values())
+        for gate in random.sample(gates, len(gates)):
+            with suppress(PeerAway):  # the next one may know
+                blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
+                if hashlib.sha256(blob).digest() == sha256:
+                    return blob
+        return b""
+
+    async def greet(self, peer_id: bytes) -> bytes:
+        raise PeerAway("peers are not called from here")
+
+    async def peers(self) -> Sequence[Connected]:
+        return ()
+
+    async def addresses(self) -> list[str]:
+        return []
+
+    async def _of_all(self, make: Callable[[int], Ask]) -> dict[str, Answer]:
+        gates = list(self.open.values())
+        answers = await asyncio.gather(*(gate.ask(make) for gate in gates), return_exceptions=True)
+        found = {}
+        for gate, answer in zip(gates, answers, strict=True):
+            if isinstance(answer, Answer):
+                found[gate.address] = answer
+            elif not isinstance(answer, PeerAway):
+                raise answer
+        if not found:
+            raise PeerAway("no gateway answers")
+        return found
+
+    def _verified(self, listed: Sequence[Listed]) -> dict[bytes, bytes]:
+        now, found = time.time(), {}
+        for each in listed:
+            with suppress(BadRecord):  # forged, or not for us: nobody is told of it
+                announced = announcements.read(each.signed, each.peer_id)
+                ours = announced.charter == self._charter and announced.expires_at > now
+                if ours and self._admission.admits(each.peer_id, announced.certificate):
+                    found[each.peer_id] = each.signed
+        return found
+
+    def _compare(self, shown: dict[str, dict[bytes, bytes]]) -> None:
+        """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""
+        most = max(len(each) for each in shown.values())
+        for address, each in shown.items():
+            hides = ENOUGH <= most < MAX_LISTED and 2 * len(each) < most
+            self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
+            if self._hiding[address] == HIDES:
+                self._tell(GatewayDoubted(address=address, shown=len(each), known=most))
+
+
+class LightConnection:
+    """Keeps the gateways open. Everything runs on the loop that called `start`."""
+
+    def __init__(
+        self,
+        options: SwarmOptions,
+        identity: Identity,
+        charter: bytes,
+        admission: Admission,
+        tell: Callable[[News], None],
+        joined: Callable[[], None],
+    ) -> None:
+        self._options = options
+        self._identity = identity
+        self._charter = charter
+        self._admission = admission
+        self._tell = tell
+        self._joined = joined
+        self._gates = Gates(identity, charter, admission, tell)
+        self._told: ReachFound | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def dht(self) -> Gates:
+        """The open gateways; raises PeerAway where there is none."""
+        if not self._gates.open:
+            raise PeerAway("no gateway is open")
+        return self._gates
+
+    @property
+    def pid(self) -> int:
+        """There is no network process."""
+        raise PeerAway("no process of its own")
+
+    async def start(self) -> None:
+        """Begin to call the gateways; raises SwarmError for an address that is none."""
+        addresses = self._options.gateways[:MAX_GATEWAYS]
+        for address in addresses:
+            if not address.startswith(("ws://", "wss://")):
+                raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
+        self._say("connecting")
+        self._tasks = [asyncio.create_task(self._keep(address)) for address in addresses]
+
+    async def meet(self) -> None:
+        """Nobody is met but gateways."""
+
+    async def run(self) -> None:
+        """Return when closed."""
+        await watch(self._tasks)
+
+    async def close(self) -> None:
+        """Leave. Safe to call twice."""
+        await end(self._tasks)
+        self._gates.open.clear()
+
+    async def _keep(self, address: str) -> None:
+        while True:
+            with suppress(PeerAway):  # it is called again after a while
+                await self._open(address)
+            self._say("connected" if self._gates.open else "alone")
+            await asyncio.sleep(self._options.rejoin * random.uniform(0.5, 1.5))
+
+    async def _open(self, address: str) -> None:
+        try:
+            async with connect(address, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
+                async with asyncio.timeout(CALL_S):
+                    peer_id = await self._introduce(connection)
+                gate = Gate(address, peer_id, connection)
+                first = not self._gates.open
+                self._gates.open[address] = gate
+                try:
+                    self._say("connected")
+                    if first:
+                        self._joined()
+                    await gate.listen()
+                finally:
+                    self._gates.open.pop(address, None)
+        except InvalidURI as error:
+            raise PeerAway("no address") from error
+        except FAILURES as error:
+            raise PeerAway(f"{address}: {type(error).__name__}") from error
+
+    async def _introduce(self, connection: ClientConnection) -> bytes:
+        welcome = _welcome.decode(await connection.recv(decode=False))
+        if welcome.protocol != PROTOCOL or welcome.charter != self._charter:
+            raise PeerAway("a gateway to another swarm")
+        signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce)
+        hello = Hello(self._identity.peer_id, self._admission.certificate(), signature)
+        await connection.send(msgspec.msgpack.encode(hello))
+        if await connection.recv(decode=False) != DONE:
+            raise PeerAway("not let in")
+        return welcome.peer_id
+
+    def _say(self, reach: Reach) -> None:
+        said = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
+        if said != self._told:
+            self._told = said
+            self._tell(said)
