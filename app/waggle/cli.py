@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--invite", default="", metavar="LINK", help="show where a link, or a file with one, would lead")
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms"))
+    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you"))
     made.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
     )

@@ -13,7 +13,7 @@ from waggle.gui.words import figure, plural, size, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
-PAGES = {"home": "Home", "live": "Live", "progress": "Progress", "peers": "Peers", "swarms": "Swarms"}
+PAGES = {"home": "Home", "live": "Live", "progress": "Progress", "peers": "Peers", "swarms": "Swarms", "you": "You"}
 THEMES: dict[Theme, str] = {
     "system": "As the system", "light": "Light", "dark": "Dark", "high_contrast": "High contrast",
 }  # fmt: skip

@@ -17,6 +17,7 @@ from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
 from waggle.gui.swarms import Swarms
 from waggle.gui.words import tr
+from waggle.gui.you import You
 
 NOTICE_MS = 8000
 SMALLEST = (900, 600)
@@ -42,9 +43,9 @@ class Window(QWidget):
         self._compact: bool | None = None
         self.leaving = False
         self.page = "home"
-        self.home, self.peers, self.swarms = Home(look, can_start), Peers(look), Swarms(look)
+        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look)
         self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers,
-                                       "swarms": self.swarms}  # fmt: skip
+                                       "swarms": self.swarms, "you": self.you}  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
         self._stack = QStackedWidget()
         for page in self.pages.values():
@@ -86,7 +87,8 @@ class Window(QWidget):
     def refused(self, title: str, advice: str) -> None:
         """A command was not carried out."""
         self.release()
-        self.swarms.refused(f"{title} {advice}".strip())
+        for page in (self.swarms, self.you):
+            page.refused(f"{title} {advice}".strip())
         self.notice(f"{title} {advice}".strip())
 
     def release(self) -> None:

@@ -1,0 +1,165 @@
+"""The identity in one's own hands: backed up under a passphrase, checked, moved to another computer, and put back."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit
+
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, column, held, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.words import one_line, tr, visible
+from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity
+from waggle.protocol.person import BackupRead, BackupWritten
+
+Act = Literal["backup", "check", "restore", "renew"]
+SHORTEST = 8
+TITLES: dict[Act, str] = {
+    "backup": "Back up who you are", "check": "Check a backup", "restore": "Become who a backup says", "renew": "Begin anew here",
+}  # fmt: skip
+VERBS: dict[Act, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
+ABOUT: dict[Act, str] = {
+    "backup": "One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, "
+              "and there is no other way in: keep it as you keep a key.",
+    "check": "The file is opened and closed again; nothing is changed.",
+    "restore": "You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.",
+    "renew": "After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. "
+             "One key must never run on two computers at once: peers would take them for one.",
+}  # fmt: skip
+
+
+class IdentityView(QFrame):
+    """`commanded` carries what is asked. The passphrase is forgotten as soon as the view is left."""
+
+    commanded = Signal(object)
+    done = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look, self._waiting, self._found = look, False, ""
+        self._act: Act = "backup"
+        self._mine = ""
+        self._title, self._about = Line(look, role="title"), text(look, "", "body", "soft", wrap=True)
+        self._path = self._field(tr("The file of the backup"), tr("Where the backup lies"))
+        self._choose = Button(look, tr("Choose"))
+        self._choose.clicked.connect(self._file_wanted)
+        self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
+        self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
+        self._go, back = Button(look, "", "primary"), Button(look, tr("Done"))
+        self._go.clicked.connect(self._ask)
+        back.clicked.connect(self.done)
+        self._file_row = held(row((self._path, 1), self._choose))
+        for field in (self._path, self._words, self._again):
+            field.textChanged.connect(self._changed)
+            field.returnPressed.connect(self._ask)
+        self.setLayout(column(
+            self._title, self._about, 4, self._file_row, self._words, self._again, self._hint, self._said,
+            held(row(None, back, self._go)), gap=10, margins=(24, 20, 24, 20),
+        ))  # fmt: skip
+
+        self.show_act("backup", "")
+
+    def show_act(self, act: Act, mine: str) -> None:
+        """Ready to do this, for the identity with this name."""
+        self._act, self._mine, self._waiting, self._found = act, mine, False, ""
+        self._title.say(tr(TITLES[act]))
+        self._about.setText(tr(ABOUT[act]))
+        for field in (self._path, self._words, self._again):
+            field.clear()
+        self._file_row.setVisible(act != "renew")
+        self._words.setVisible(act != "renew")
+        self._again.setVisible(act == "backup")
+        self.say("")
+        self._changed()
+        (self._path if act != "renew" else self._go).setFocus()
+
+    def forget(self) -> None:
+        self._words.clear()
+        self._again.clear()
+
+    def told(self, event: BackupWritten | BackupRead) -> None:
+        """The engine has done it."""
+        self._waiting = False
+        if isinstance(event, BackupWritten):
+            self.forget()
+            self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
+        else:
+            self._read(event)
+        self._changed()
+
+    def _read(self, event: BackupRead) -> None:
+        name = one_line(event.name)
+        if event.mine:
+            self.say(tr("This backup opens. It holds %1, who you are now.").replace("%1", name), "good")
+        elif self._act == "check":
+            self.say(tr("This backup opens. It holds %1, somebody other than you now.").replace("%1", name))
+        else:
+            self._found = name
+            words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
+            self.say(words.replace("%1", name).replace("%2", self._mine))
+
+    def refused(self, words: str) -> None:
+        self._waiting = False
+        self.say(visible(words), "bad")
+        self._changed()
+
+    def say(self, words: str, tone: str = "text") -> None:
+        self._said.setProperty("tone", tone)
+        self._said.style().unpolish(self._said)
+        self._said.style().polish(self._said)
+        self._said.setText(words)
+        self._said.setVisible(bool(words))
+
+    def _changed(self) -> None:
+        words, act = self._words.text(), self._act
+        hint = ""
+        if act == "backup" and words and len(words) < SHORTEST:
+            hint = tr("At least 8 characters; four words nobody would guess are good.")
+        elif act == "backup" and self._again.text() and words != self._again.text():
+            hint = tr("The two are not the same yet.")
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        complete = bool(self._path.text().strip() and words) and (act != "backup" or (not hint and words == self._again.text()))
+        self._go.setEnabled((complete or act == "renew") and not self._waiting)
+        self._go.say(tr("Become %1").replace("%1", self._found) if self._found else tr(VERBS[act]))
+
+    def _ask(self) -> None:
+        if not self._go.isEnabled():
+            return
+        self._waiting = True
+        path, words = self._path.text().strip(), self._words.text()
+        makes: dict[Act, Callable[[], object]] = {
+            "backup": lambda: BackUpIdentity(id=command_id(), path=path, passphrase=words),
+            "check": lambda: CheckBackup(id=command_id(), path=path, passphrase=words),
+            "restore": lambda: (RestoreIdentity if self._found else CheckBackup)(id=command_id(), path=path, passphrase=words),
+            "renew": lambda: RenewIdentity(id=command_id()),
+        }
+        leaves = self._act == "renew" or bool(self._found)
+        self.commanded.emit(makes[self._act]())
+        self._changed()
+        if leaves:  # the engine starts again
+            self.done.emit()
+
+    def _file_wanted(self) -> None:
+        dialog = QFileDialog(self, tr(TITLES[self._act]))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if self._act == "backup":
+            dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+            dialog.selectFile(f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity")
+        dialog.fileSelected.connect(self._path.setText)
+        dialog.open()
+
+    def _field(self, name: str, hint: str) -> QLineEdit:
+        made = QLineEdit()
+        made.setFont(self._look.font("body"))
+        made.setAccessibleName(name)
+        made.setPlaceholderText(hint)
+        made.setFixedHeight(self._look.size["control"])
+        return made
+
+    def _secret(self, name: str) -> QLineEdit:
+        made = self._field(name, name)
+        made.setEchoMode(QLineEdit.EchoMode.Password)
+        return made

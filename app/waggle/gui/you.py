@@ -1,0 +1,247 @@
+"""You: who I am to the others, what this computer has contributed, day by day, what was found, and my identity."""
+
+import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QStackedWidget, QTableView, QWidget
+
+from waggle.gui.heat_map import HeatMap
+from waggle.gui.home import Figure, _scrolled
+from waggle.gui.identity_view import Act, IdentityView
+from waggle.gui.look import Look
+from waggle.gui.paint import Avatar, Sign
+from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.share_card import picture
+from waggle.gui.words import duration, figure, one_line, plural, tr
+from waggle.protocol.commands import QueryDays, QueryHistory
+from waggle.protocol.events import Aha
+from waggle.protocol.person import Day
+from waggle.protocol.state import State
+
+ASK_AGAIN = 25  # rounds
+MOST_AHAS = 12
+COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
+RESTING = ("preparing", "problem", "stopped")
+
+
+def aha_words(aha: Aha) -> tuple[str, str]:
+    """What was found, and from whom it came."""
+    found = one_line(aha.specialty)
+    if aha.origin:
+        whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
+    else:
+        whose = tr("round %1, found alone")
+    return found, whose.replace("%1", figure(aha.round))
+
+
+def cells(day: Day) -> tuple[str, ...]:
+    """One row of the table, in the order of COLUMNS."""
+    return (day.date, figure(day.answers), figure(day.right), figure(day.rounds), figure(day.learned), duration(day.seconds))
+
+
+class You(Page):
+    """Asks for its days when it is first seen, and again after a while."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state = State()
+        self._asked: tuple[object, int] | None = None
+        self._ahas: tuple[Aha, ...] | None = None
+        self._line = Line(look, role="small", tone="text_soft")
+        self._share = Button(look, tr("Save a share card"), icon="share")
+        self._share.clicked.connect(self._share_wanted)
+        self._figures = [
+            Figure(look, "answer", tr("Answers")), Figure(look, "check", tr("Right")),
+            Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Used by")),
+        ]  # fmt: skip
+        self._identity = IdentityView(look)
+        self._identity.commanded.connect(self.commanded)
+        self._identity.done.connect(self.show_overview)
+        self._top = row(*((made, 1) for made in self._figures))
+        self._ahas_box = column(gap=8)
+        self._low = row((self._aha_card(), 3), (self._me_card(), 2))
+        self._body = column(self._top, self._calendar_card(), self._low, None)
+        self._views = QStackedWidget()
+        self._views.addWidget(_scrolled(self._body))
+        self._views.addWidget(held(column(self._identity, None)))
+        self._box = column(page_head(look, tr("You"), self._line, self._share), (self._views, 1))
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        for box in (self._box, self._body, self._top, self._low):
+            box.setSpacing(gap)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._views.currentIndex():
+            self.show_overview()
+        else:
+            super().keyPressEvent(event)
+
+    def show_state(self, state: State, now: float) -> None:
+        before, self._state = self._state, state
+        self._ask()
+        ready, resting = state.ready, state.phase in RESTING
+        self._face.show_identity(ready.node if ready else "", mine=True)
+        self._name.say(one_line(ready.name) if ready else "–")
+        self._key.say(one_line(ready.node) if ready else "")
+        for button in (*self._acts, self._share):
+            button.setEnabled(ready is not None and not resting)
+            button.setToolTip(tr("The engine is not running, or still starting.") if resting else "")
+        self._show_figures()
+        today = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone().date()
+        days = state.days.days if state.days else ()
+        self._map.show_days(days, today)
+        if state.days is not before.days:
+            self._fill_table(days)
+        self._show_ahas(state.ahas)
+        if state.backup is not None and state.backup is not before.backup:
+            self._identity.told(state.backup)
+
+    def show_overview(self) -> None:
+        self._identity.forget()
+        self._views.setCurrentIndex(0)
+
+    def refused(self, words: str) -> None:
+        """The engine did not do what was asked."""
+        if self._views.currentIndex():
+            self._identity.refused(words)
+
+    def _ask(self) -> None:
+        state = self._state
+        if state.ready is None or state.phase in RESTING:
+            return
+        if self._asked is None or self._asked[0] is not state.ready or state.round - self._asked[1] >= ASK_AGAIN:
+            self._asked = (state.ready, state.round)
+            for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
+                self.commanded.emit(command)
+
+    def _show_figures(self) -> None:
+        told = self._state.days
+        total = told.all if told else Day(date="1970-01-01", rounds=0, answers=0)
+        since = tr("since %1").replace("%1", total.date) if total.rounds else tr("counted from the first round on")
+        answers, right, learned, used = self._figures
+        answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
+        right.say(total.right, "", tr("%1 of all").replace("%1", f"{100 * total.right / max(1, total.answers):.1f}%"))
+        learned.say(total.learned, plural(total.learned, "group", "groups"), since)
+        taken = told.taken if told else 0
+        used_by = told.used_by if told else 0
+        shared = plural(taken, "they took %n group of yours", "they took %n groups of yours")
+        used.say(used_by, plural(used_by, "peer", "peers"), shared if used_by else tr("nobody has taken anything yet"))
+        if not told or not total.rounds:
+            self._line.say(tr("What your computer contributes is counted here from its first round on."))
+            return
+        days = len(told.days)
+        words = plural(days, "You contributed on %n day", "You contributed on %n days")
+        used_words = plural(used_by, "; your answers were used by %n peer", "; your answers were used by %n peers")
+        self._line.say(words + (used_words if used_by else ""))
+
+    def _me_card(self) -> QWidget:
+        look = self.look
+        self._face, self._name = Avatar(look, 56), Line(look, role="heading")
+        self._key = Line(look, role="mono", tone="text_faint")
+        words = column(None, self._name, text(look, tr("You, as the swarm sees you"), "small", "soft"), None, gap=1)
+        acts: tuple[tuple[str, Act], ...] = (
+            (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
+            (tr("Begin anew"), "renew"),
+        )  # fmt: skip
+        self._acts = [Button(look, word, small=True) for word, _ in acts]
+        for button, (_, act) in zip(self._acts, acts, strict=True):
+            button.clicked.connect(lambda _checked=False, act=act: self._open(act))
+        about = text(look, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        first, second = row(*self._acts[:2], None), row(*self._acts[2:], None)
+        return card(row(self._face, (words, 1), gap=14), self._key, about, held(first), held(second), None, gap=8)
+
+    def _calendar_card(self) -> QWidget:
+        look = self.look
+        self._map = HeatMap(look)
+        self._day = Line(look, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
+        self._map.read.connect(self._day.say)
+        self._as_table = Button(look, tr("Show as table"), icon="table", small=True)
+        self._as_table.setCheckable(True)
+        self._rows = QStandardItemModel(0, len(COLUMNS), self)
+        self._rows.setHorizontalHeaderLabels([tr(name) for name in COLUMNS])
+        table = _table(look, self._rows)
+        shown = QStackedWidget()
+        shown.addWidget(held(column(self._map, self._day, None, gap=6)))
+        shown.addWidget(table)
+        shown.setFixedHeight(172)
+        self._as_table.toggled.connect(lambda on: shown.setCurrentIndex(int(on)))
+        self._as_table.toggled.connect(
+            lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
+        )
+        head = row((text(look, tr("The last year"), "heading"), 1), self._as_table)
+        return frame("card", column(head, shown, gap=6, margins=(20, 12, 20, 12)))
+
+    def _aha_card(self) -> QWidget:
+        head = row(Sign(self.look, "on", "accent_line", 18), (text(self.look, tr("Aha: first right answers"), "heading"), 1))
+        return card(head, self._ahas_box, None, gap=10)
+
+    def _show_ahas(self, ahas: tuple[Aha, ...]) -> None:
+        if ahas == self._ahas:
+            return
+        self._ahas = ahas
+        while (item := self._ahas_box.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        for aha in list(reversed(ahas))[:MOST_AHAS]:
+            found, whose = aha_words(aha)
+            sign = Sign(self.look, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
+            line = Line(self.look, whose, "small", "text_soft", right=True)
+            self._ahas_box.addWidget(held(row(sign, (Line(self.look, found, "body"), 1), line, gap=10)))
+        if not ahas:
+            words = tr("The first right answer in each specialty will stand here, with the peer it was learned from.")
+            self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
+
+    def _fill_table(self, days: tuple[Day, ...]) -> None:
+        self._rows.removeRows(0, self._rows.rowCount())
+        for day in reversed(days):
+            items = [QStandardItem(words) for words in cells(day)]
+            for item in items:
+                item.setEditable(False)
+            for item in items[1:]:
+                item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self._rows.appendRow(items)
+
+    def _open(self, act: Act) -> None:
+        self._views.setCurrentIndex(1)
+        self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
+
+    def _share_wanted(self) -> None:
+        dialog = QFileDialog(self, tr("Save the share card"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile("waggle.png")
+        dialog.fileSelected.connect(lambda path: self.save_card(Path(path)))
+        dialog.open()
+
+    def save_card(self, path: Path) -> None:
+        """A picture to show to a friend; says what went wrong in the page's own line."""
+        path = path if path.suffix else path.with_suffix(".png")
+        done = picture(self.look, self._state).save(str(path))
+        self._line.say((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
+
+    def sizeHint(self) -> QSize:
+        return QSize(900, 600)
+
+
+def _table(look: Look, model: QStandardItemModel) -> QTableView:
+    view = QTableView()
+    view.setModel(model)
+    view.setAccessibleName(tr("The last year as a table, newest day first"))
+    view.setShowGrid(False)
+    view.setFont(look.font("small"))
+    view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+    view.verticalHeader().hide()
+    view.verticalHeader().setDefaultSectionSize(28)
+    head = view.horizontalHeader()
+    head.setFont(look.font("caption"))
+    head.setHighlightSections(False)
+    head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    return view

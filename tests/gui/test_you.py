@@ -1,0 +1,145 @@
+"""The page You: totals and days as told, a calendar read by keyboard, an identity that changes only by a last word."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QLineEdit
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import START, ready
+from waggle.gui.heat_map import first_day, level, words_of
+from waggle.gui.share_card import SIZE, figures
+from waggle.gui.window import Window
+from waggle.gui.you import You, aha_words
+from waggle.protocol import commands, events
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.person import BackupRead, BackupWritten, Day, DaysTold
+from waggle.protocol.state import State
+
+Told = Callable[..., Window]
+WORDS = "correct horse battery"
+TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
+YESTERDAY = TODAY - datetime.timedelta(days=1)
+DAYS = DaysTold(
+    days=(Day(date=YESTERDAY.isoformat(), rounds=2, answers=128, right=32, learned=9, seconds=240.0),),
+    all=Day(date="2026-01-05", rounds=20, answers=1280, right=320, learned=90, seconds=2400.0),
+    used_by=3,
+    taken=41,
+    at=START,
+)
+BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]
+Page = tuple[Window, You, list[AnyCommand]]
+
+
+@pytest.fixture
+def page(window_told: Told) -> Page:
+    window = window_told(BEGUN)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("you")
+    return window, window.you, sent
+
+
+def tell(window: Window, event: object) -> None:
+    window._current.take(event)  # type: ignore[arg-type]
+    window._current.flush()
+
+
+def test_totals_and_who_used_them_are_said(page: Page) -> None:
+    _, you, sent = page
+    assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
+    assert you._line.words() == "You contributed on 1 day; your answers were used by 3 peers"
+    assert [made._value.text() for made in you._figures] == ["1,280", "320", "90", "3"]
+
+
+def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBot) -> None:
+    _, you, _ = page
+    qtbot.keyClick(you._map, Qt.Key.Key_Up)
+    qtbot.keyClick(you._map, Qt.Key.Key_Up)
+    assert you._day.words() == f"{words_of(YESTERDAY, DAYS.days[0])}"
+    assert you._map.accessibleDescription() == you._day.words()
+    you._as_table.click()
+    assert [you._rows.item(0, column).text() for column in range(4)] == [YESTERDAY.isoformat(), "128", "32", "2"]
+
+
+def test_a_year_begins_on_a_monday_and_today_is_in_its_last_week() -> None:
+    for day in range(20):
+        today = datetime.date(2026, 3, 1) + datetime.timedelta(days=day)
+        assert first_day(today).weekday() == 0
+        assert 52 * 7 <= (today - first_day(today)).days < 53 * 7
+
+
+def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
+    assert [level(answers, 10_000) for answers in (0, 1, 40, 10_000)] == [0, 1, 2, 4]
+
+
+def test_an_aha_says_from_whom_it_came() -> None:
+    learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
+    assert aha_words(learned) == ("Logic", "round 41, after learning from Brisk Otter")
+    assert aha_words(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found alone"
+
+
+def test_a_backup_needs_the_passphrase_twice_and_forgets_it(page: Page) -> None:
+    window, you, sent = page
+    you._acts[0].click()
+    form = you._identity
+    form._path.setText("/tmp/me.identity")
+    form._words.setText("short")
+    assert (form._go.isEnabled(), form._hint.text()[:10]) == (False, "At least 8")
+    form._words.setText(WORDS)
+    form._again.setText(WORDS + "x")
+    assert not form._go.isEnabled()
+    form._again.setText(WORDS)
+    form._go.click()
+    assert sent[-1] == commands.BackUpIdentity(id=sent[-1].id, path="/tmp/me.identity", passphrase=WORDS)
+    tell(window, BackupWritten(path="/tmp/me.identity"))
+    assert form._said.text().startswith("Written to /tmp/me.identity")
+    assert form._words.text() == form._again.text() == ""
+    assert form._words.echoMode() == QLineEdit.EchoMode.Password
+
+
+def test_becoming_somebody_is_shown_first_and_done_by_a_second_word(page: Page) -> None:
+    window, you, sent = page
+    you._acts[2].click()
+    form = you._identity
+    form._path.setText("/tmp/other.identity")
+    form._words.setText(WORDS)
+    form._go.click()
+    assert isinstance(sent[-1], commands.CheckBackup), "first it is only looked into"
+    tell(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
+    assert form._go.text() == "Become Brisk Otter"
+    assert "Amber Finch would be kept" in form._said.text()
+    form._go.click()
+    assert isinstance(sent[-1], commands.RestoreIdentity)
+
+
+def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
+    window, you, _ = page
+    you._acts[1].click()
+    you._identity._path.setText("/tmp/me.identity")
+    you._identity._words.setText("wrong horse")
+    you._identity._go.click()
+    window.refused("This passphrase does not open the backup.", "Try again.")
+    assert you._identity._said.text().startswith("This passphrase does not open")
+    assert you._identity._go.isEnabled()
+
+
+def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: Page, tmp_path: Path) -> None:
+    window, you, _ = page
+    you.save_card(tmp_path / "card")
+    assert QImage(str(tmp_path / "card.png")).size() == SIZE
+    assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers used them")]
+    you.save_card(tmp_path / "nowhere" / "card.png")
+    assert you._line.words().startswith("Not saved")
+
+
+def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Told) -> None:
+    window = window_told([])
+    window.show_page("you")
+    assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
+    assert not window.you._acts[0].isEnabled()
+    assert figures(State())[0] == ("0", "answers tried")
