@@ -20,14 +20,14 @@ KINDS = {
 }
 
 
-def make_model(kind: str, folder: Path, *, tied: bool = True) -> Path:
+def make_model(kind: str, folder: Path, *, tied: bool = True, inner: int = 48) -> Path:
     """Write a random model of about 50,000 parameters."""
     torch.manual_seed(0)
     make_config, more = KINDS[kind]
     usual = {
         "vocab_size": 97,
         "hidden_size": 32,
-        "intermediate_size": 48,
+        "intermediate_size": inner,
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,

@@ -6,7 +6,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import ModelError, Stopped
-from waggle.policy import decoding, torch_policy
+from waggle.policy import decoding, torch_head
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
@@ -79,10 +79,10 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
     (prompt,) = prompts(3)[2:]
     (row,) = sample(policy, [prompt])
     batch = batch_of(prompt, row)
-    policy._optimiser.zero_grad(set_to_none=True)
+    policy._forget_gradient()
     policy._learn([batch], StepParams(learning_rate=0.0))
     packed = {name: parameter.grad.clone() for name, parameter in policy._parameters.items()}
-    policy._optimiser.zero_grad(set_to_none=True)
+    policy._forget_gradient()
     pulls = np.split(batch.advantage * batch.weight, np.cumsum([len(ids) for ids in batch.completions])[:-1])
     for tokens, pull in zip(batch.completions, pulls, strict=True):
         # at ratio 1 the gradient of the clipped objective is that of -A * w * logp
@@ -92,19 +92,18 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
         assert (packed[name] - parameter.grad).abs().max() <= 1e-6 + 2e-5 * scale, name
 
 
-def test_groups_of_one_pass_give_the_gradient_of_groups_one_by_one(llama, monkeypatch):
+def test_groups_of_one_pass_give_the_gradient_of_groups_one_by_one_and_in_pieces(llama):
     rows = sample(llama, prompts(5))
     batches = [batch_of(prompt, row[: 2 + i % 3], 5) for i, (prompt, row) in enumerate(zip(prompts(5), rows, strict=True))]
     gradients, likely = [], []
-    for room in (1 << 29, 1):
-        monkeypatch.setattr(torch_policy, "PASS_BYTES", room)
-        llama._optimiser.zero_grad(set_to_none=True)
-        for part in llama._parts(batches):
-            llama._learn(part, StepParams(learning_rate=0.0))
+    for room in (1 << 20, 80, 1):  # all together, some together, every completion alone
+        llama._room = room
+        llama._gradient(batches, StepParams(learning_rate=0.0), room)
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
         likely.append(np.concatenate(llama.logprobs(batches, 0.8)))
-    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(likely[0], likely[1], atol=1e-5)
+    for gradient, scores in zip(gradients[1:], likely[1:], strict=True):
+        torch.testing.assert_close(gradients[0], gradient, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(likely[0], scores, atol=1e-5)
 
 
 def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkeypatch):
@@ -112,8 +111,8 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     (row,) = sample(llama, [prompt])
     gradients = []
     for elements in (1 << 24, 97 * 5):
-        monkeypatch.setattr(torch_policy, "HEAD_ELEMENTS", elements)
-        llama._optimiser.zero_grad(set_to_none=True)
+        monkeypatch.setattr(torch_head, "HEAD_ELEMENTS", elements)
+        llama._forget_gradient()
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-7)
@@ -228,10 +227,10 @@ def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(llama):
     assert llama._critic.bias.grad.item() == pytest.approx(-0.19)
 
 
-def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama, monkeypatch):
-    monkeypatch.setattr(torch_policy, "PASS_BYTES", 1)  # every group a pass of its own
+def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):
     (prompt,) = prompts(1)
     (row,) = sample(llama, [prompt])
+    llama._room = len(prompt) + sum(len(one.tokens) for one in row)  # every group a pass of its own
     before = {name: array.copy() for name, array in llama.state()[0].items()}
     calls = iter([None, None])
 

@@ -17,10 +17,11 @@ from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
+from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
-from waggle.settings import Settings
+from waggle.settings import Model, Settings
 from waggle.swarm import identity
 from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
@@ -70,7 +71,10 @@ async def prepare(
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
     _tell_part(teller, 1)
-    open_here = partial(open_policy, folder, device=chosen.computer.device, threads=threads_for(chosen.computer.threads))
+    open_here = partial(
+        open_policy, folder, device=chosen.computer.device, threads=threads_for(chosen.computer.threads),
+        training=_training(chosen.model, home), short=partial(_tell_short, teller),
+    )  # fmt: skip
     opened = await loop.run_in_executor(policy_thread, open_here)
 
     _tell_part(teller, 2)
@@ -79,6 +83,8 @@ async def prepare(
     saved, checkpointed, aside = await loop.run_in_executor(policy_thread, load)
     for one in aside:
         teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+    if saved and saved.optimiser != opened.policy.training.optimiser:
+        teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
 
     _tell_part(teller, 3)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
@@ -158,6 +164,16 @@ def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, fold
         group_size=prepared.rules.group_size,
         parameters=opened.policy.parameters,
     )
+
+
+def _training(chosen: Model, home: paths.Home) -> Training:
+    """As chosen, else as it was trained so far."""
+    method: Method = checkpoint.method_of(home.checkpoints) or "full" if chosen.training == "auto" else chosen.training
+    return Training(method, "float32" if chosen.precision == "auto" else chosen.precision)
+
+
+def _tell_short(teller: Teller, what: str) -> None:
+    teller.tell_soon(events.Warned(title=what, advice="Nothing was lost. Closing other programs makes room."))
 
 
 def _tell_part(teller: Teller, number: int) -> None:

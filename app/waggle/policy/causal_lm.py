@@ -2,10 +2,11 @@
 
 transformers loads the model, owns its parameters and is the reference in the tests; its own forward pass spends most of a
 small model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention
-knows rows. Left out: reduced precision, sliding windows, rope that changes with the length of a text.
+knows rows. Left out: sliding windows, rope that changes with the length of a text.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from safetensors import SafetensorError
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from waggle.errors import ModelError
-from waggle.policy import configuration
+from waggle.policy import adapters, configuration, torch_head
+from waggle.policy.torch_product import Product, ready_weight
+from waggle.policy.training import Training
 
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -37,118 +41,128 @@ class Rope:
 
 
 class CausalLM:
-    """One model in fp32. Raises ModelError for a folder that holds none, or one of an unknown kind."""
+    """One model. Raises ModelError for a folder that holds none, or one of an unknown kind."""
 
-    def __init__(self, folder: Path, device: torch.device) -> None:
-        self.holder = _load(folder).to(device).eval()
+    def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
+        kept: torch.dtype = getattr(torch, training.kept)
+        self.holder = _load(folder, kept).to(device).eval()
         for parameter in self.holder.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
             parameter.data = parameter.data.clone()
-        self.parameters: dict[str, torch.nn.Parameter] = dict(self.holder.named_parameters())  # tied weights appear once
+            parameter.requires_grad_(training.method != "lora")
+        self.weights: dict[str, torch.nn.Parameter] = dict(self.holder.named_parameters())  # tied weights appear once
+        self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
+        self.recompute = training.recompute
         config = self.holder.config
         self.width: int = config.hidden_size
         self.vocabulary: int = config.vocab_size
         self._rotary = self.holder.model.rotary_emb
-        self._layers = [_Layer(layer, config) for layer in self.holder.model.layers]
+        adapted = training.method == "lora"
+        self._layers = [
+            _Layer(layer, config, f"model.layers.{number}.", adapted=adapted)
+            for number, layer in enumerate(self.holder.model.layers)
+        ]
+        self._ready_head: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    @property
+    def trained(self) -> dict[str, torch.nn.Parameter]:
+        """What is trained: the adapters where there are any, else all weights."""
+        found: dict[str, torch.nn.Parameter] = {}
+        for layer in self._layers:
+            found |= layer.adapters
+        return found or self.weights
 
     @property
     def bytes_per_token(self) -> int:
         """About what one token of a training pass keeps in memory for its backward pass."""
         inner: int = self.holder.config.intermediate_size
-        return 4 * len(self._layers) * (10 * self.width + 3 * inner)
+        layer = 10 * self.width + 3 * inner
+        kept = len(self._layers) * self.width + layer if self.recompute else len(self._layers) * layer
+        return self.precision.itemsize * kept
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
         """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
         rope = self._rope(positions)
-        x = F.embedding(tokens, self.holder.model.embed_tokens.weight)
+        x = torch_head.embed(self.holder.model.embed_tokens.weight, tokens).to(self.precision)
+        again = self.recompute and torch.is_grad_enabled()
         for number, layer in enumerate(self._layers):
-            q, k, v = layer.project(x, rope)
-            x = layer.out(x, attend(number, q, k, v))
-            x = layer.down(x, layer.widen(x))
+            x = checkpoint(layer, number, x, rope, attend, use_reentrant=False) if again else layer(number, x, rope, attend)
         return x
+
+    @contextlib.contextmanager
+    def decoding(self, rows: int) -> Iterator[None]:
+        """Weights made ready for many products of about so many rows each, where that pays; dropped at the end."""
+        products = [product for layer in self._layers for product in layer.products]
+        try:
+            for product in products:
+                product.make_ready(self.precision, rows)
+            self._ready_head = ready_weight(self.head.detach(), self.precision, rows)
+            yield
+        finally:
+            self._ready_head = None
+            for product in products:
+                product.drop_ready()
 
     def _rope(self, positions: torch.Tensor) -> Rope:
         """The turns of positions (T,)."""
         angles = positions[:, None, None] * self._rotary.inv_freq  # (T, 1, width / 2)
         cos, sin = angles.cos() * self._rotary.attention_scaling, angles.sin() * self._rotary.attention_scaling
-        return Rope(torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1))
+        return Rope(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
+
+    @property
+    def head(self) -> torch.nn.Parameter:
+        """(V, D), which may be the embedding's."""
+        weight: torch.nn.Parameter = self.holder.get_output_embeddings().weight
+        return weight
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
-        """(N, D) of the last layer -> (N, V), divided by the temperature."""
+        """(N, D) of the last layer -> (N, V) in fp32, divided by the temperature."""
         normed = self.normed(hidden)
         cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
-        return F.linear(cooled, self.holder.get_output_embeddings().weight).float()
+        if self._ready_head is not None:
+            return self._ready_head(cooled).float()
+        return F.linear(cooled, self.head.to(cooled.dtype)).float()
 
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
         """(N, D) of the last layer as the head and a critic read it."""
-        norm = self.holder.model.norm
-        return F.rms_norm(hidden, (self.width,), norm.weight, norm.variance_epsilon)
+        return _norm(self.holder.model.norm, hidden)
 
 
 class _Layer:
     """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
 
-    def __init__(self, layer: Any, config: Any) -> None:
+    def __init__(self, layer: Any, config: Any, prefix: str, *, adapted: bool) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self._norms = (layer.input_layernorm, layer.post_attention_layernorm)
         self._head_norms = (getattr(attention, "q_norm", None), getattr(attention, "k_norm", None))
-        self._heads, self._shared = config.num_attention_heads, config.num_key_value_heads
         self._width = attention.head_dim
-        self._qkv = _Fused([attention.q_proj, attention.k_proj, attention.v_proj])
-        self._gate_up = _Fused([mlp.gate_proj, mlp.up_proj])
-        self._out, self._down = attention.o_proj, mlp.down_proj
+        rank = adapters.RANK if adapted else 0
+        self._qkv = Product(attention, ("q_proj", "k_proj", "v_proj"), f"{prefix}self_attn.", rank)
+        self._out = Product(attention, ("o_proj",), f"{prefix}self_attn.", rank)
+        self._gate_up = Product(mlp, ("gate_proj", "up_proj"), f"{prefix}mlp.", rank)
+        self._down = Product(mlp, ("down_proj",), f"{prefix}mlp.", rank)
+        self.products = (self._qkv, self._out, self._gate_up, self._down)
 
-    def project(self, x: torch.Tensor, rope: Rope) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries, keys and values, (T, heads, width)."""
-        q, k, v = (part.view(len(x), -1, self._width) for part in self._qkv(_norm(self._norms[0], x)))
+    @property
+    def adapters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: one for product in self.products for name, one in product.adapters.items()}
+
+    def __call__(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
+        q, k, v = (part.view(len(x), -1, self._width) for part in self._qkv.each(_norm(self._norms[0], x)))
         if self._head_norms[0] is not None:
             q, k = _norm(self._head_norms[0], q), _norm(self._head_norms[1], k)
-        return rope.turn(q), rope.turn(k), v
-
-    def out(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        return _add_linear(x, attended, self._out)
-
-    def widen(self, x: torch.Tensor) -> torch.Tensor:
-        gate, up = self._gate_up(_norm(self._norms[1], x))
-        return F.silu(gate) * up
-
-    def down(self, x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
-        return _add_linear(x, wide, self._down)
-
-
-class _Fused:
-    """Linear layers of one input: one product while decoding. Their parameters become views of one block."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self._parts = parts
-        self._weight = _one_block([part.weight for part in parts])
-        self._bias = _one_block([part.bias for part in parts]) if parts[0].bias is not None else None
-
-    def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        if torch.is_grad_enabled():
-            return [F.linear(x, part.weight, part.bias) for part in self._parts]
-        return torch.split(F.linear(x, self._weight, self._bias), [len(part.weight) for part in self._parts], -1)
-
-
-def _one_block(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
-    block = torch.cat([parameter.data for parameter in parameters])
-    for parameter, view in zip(parameters, torch.split(block, [len(one) for one in parameters]), strict=True):
-        parameter.data = view
-    return block
+        x = self._out.onto(x, attend(number, rope.turn(q), rope.turn(k), v))
+        gate, up = self._gate_up.each(_norm(self._norms[1], x))
+        return self._down.onto(x, F.silu(gate) * up)
 
 
 def _norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
-    return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
+    return F.rms_norm(x, (x.shape[-1],), norm.weight.to(x.dtype), norm.variance_epsilon)
 
 
-def _add_linear(x: torch.Tensor, y: torch.Tensor, linear: Any) -> torch.Tensor:
-    found = torch.addmm(x, y, linear.weight.t())
-    return found if linear.bias is None else found + linear.bias
-
-
-def _load(folder: Path) -> Any:
+def _load(folder: Path, kept: torch.dtype) -> Any:
     configuration.read(folder)
     transformers_logging.disable_progress_bar()
     try:
-        return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+        return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=kept)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error

@@ -1,11 +1,13 @@
 """Checkpoints: a policy's whole state on disk, written so that a kill at any moment loses nothing that was saved.
 
-    rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names, fp32)  state.json  SHA256SUMS (last)
+    rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names)  state.json  SHA256SUMS (last)
 
+Of a LoRA adapters.safetensors (peft's names) takes the place of model.safetensors: the frozen weights are those of the base.
 A value head, where there is one, lies among the moments: model.safetensors is a plain transformers file.
 Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,13 +17,16 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from waggle.errors import CheckpointError, WaggleError
+from waggle.errors import UNREADABLE, CheckpointError, WaggleError
+from waggle.policy.training import Method, Training
 
 FORMAT = 1
+WEIGHTS, ADAPTERS, MOMENTS, STATE = "model.safetensors", "adapters.safetensors", "moments.safetensors", "state.json"
 KEPT = 3
 NAME = re.compile(r"^r(\d{8})$")
 SUMS = "SHA256SUMS"
@@ -36,6 +41,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     epoch: int
     charter: str
     base: str
+    method: Method = "full"
     optimiser: str = "adamw"
     completions: int = 0
 
@@ -45,6 +51,9 @@ Arrays = dict[str, NDArray[Any]]
 
 class Trained(Protocol):
     """What can be saved: a policy of any backend. A state is numpy arrays, so that each resumes from the other's."""
+
+    @property
+    def training(self) -> Training: ...
 
     @property
     def steps(self) -> int: ...
@@ -86,10 +95,11 @@ def _save(root: Path, policy: Trained, saved: Saved) -> int:
     temporary = root / f".writing-{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
+    saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
     weights, moments = policy.state()
-    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
-    save_file(moments, temporary / "moments.safetensors")
-    (temporary / "state.json").write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
+    save_file(weights, temporary / _weights_file(saved), metadata={"format": "pt"})
+    save_file(moments, temporary / MOMENTS)
+    (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
     (temporary / SUMS).write_text("".join(f"{_sum(temporary / name)}  {name}\n" for name in names))
     for name in (*names, SUMS):
@@ -117,7 +127,8 @@ def oldest(root: Path) -> int:
 def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
     """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
 
-    Raises CheckpointError when the checkpoints belong to another model; they stay where they are.
+    Raises CheckpointError when the checkpoints belong to another model, or to another way of training it whose state cannot be
+    gone on with; they stay where they are. Where only the optimiser differs (`Saved.optimiser`), its moments begin anew.
     """
     aside: list[SetAside] = []
     for unfinished in root.glob(".writing-*"):
@@ -129,8 +140,9 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
             aside.append(SetAside(_set_aside(folder), error.title))
             continue
         _require_ours(folder, saved, base)
+        _require_method(folder, saved.method, policy.training.method)
         try:
-            policy.restore(load_file(folder / "model.safetensors"), load_file(folder / "moments.safetensors"), saved.step)
+            policy.restore(load_file(folder / _weights_file(saved)), load_file(folder / MOMENTS), saved.step)
         except (WaggleError, KeyError, SafetensorError) as error:
             aside.append(SetAside(_set_aside(folder), str(error)))
             continue
@@ -148,6 +160,27 @@ def newest(root: Path, base: str) -> tuple[Path, Saved]:
         _require_ours(folder, saved, base)
         return folder, saved
     raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
+
+
+def method_of(root: Path) -> Method | None:
+    """How the newest checkpoint was trained, for whoever has not chosen; None where there is none, or none that can be read."""
+    for folder in _folders(root):
+        with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
+            return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved).method
+    return None
+
+
+def _weights_file(saved: Saved) -> str:
+    return ADAPTERS if saved.method == "lora" else WEIGHTS
+
+
+def _require_method(folder: Path, saved: Method, wanted: Method) -> None:
+    """Raise CheckpointError where adapters would have to become whole weights, or the other way round."""
+    if saved != wanted and "lora" in (saved, wanted):
+        raise CheckpointError(
+            f"The saved state in {folder} was trained as {saved}, not as {wanted}.",
+            f'Set model.training = "{saved}" to go on from it, or begin anew in a folder of its own with --home.',
+        )
 
 
 def _require_ours(folder: Path, saved: Saved, base: str) -> None:
@@ -168,10 +201,10 @@ def _verified(folder: Path) -> Saved:
         for expected, name in listed:
             if _sum(folder / Path(name).name) != expected:
                 raise CheckpointError(f"{name} was damaged.")
-        saved = msgspec.json.decode((folder / "state.json").read_bytes(), type=Saved)
+        saved = msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"It is incomplete: {error}.") from error
-    if {"model.safetensors", "moments.safetensors", "state.json"} - {name for _, name in listed}:
+    if {_weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
         raise CheckpointError("It is incomplete.")
     return saved
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 from waggle.errors import ModelError
 from waggle.policy.tokens import Tokens
 from waggle.policy.tokens import load as load_tokens
+from waggle.policy.training import Training
 
 if TYPE_CHECKING:
     from waggle.policy.mlx_policy import MlxPolicy
@@ -43,28 +45,39 @@ def threads_for(chosen: int) -> int:
     return min(chosen, cores) if chosen else max(1, cores // 4)
 
 
-def open_policy(folder: Path, *, device: str, threads: int) -> Opened:
-    """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not."""
+def unheard(what: str) -> None:
+    """The ear of whoever does not want to know that memory ran short."""
+
+
+def open_policy(
+    folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = unheard
+) -> Opened:
+    """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not.
+
+    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    """
     tokens = load_tokens(folder)
     choice = choose(device)
-    policy = _policy(folder, choice, threads)
+    policy = _policy(folder, choice, threads, training or Training(), short)
     return Opened(
         policy=policy, tokens=tokens, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 
 
-def _policy(folder: Path, choice: Choice, threads: int) -> Union["TorchPolicy", "MlxPolicy"]:
+def _policy(
+    folder: Path, choice: Choice, threads: int, training: Training, short: Callable[[str], None]
+) -> Union["TorchPolicy", "MlxPolicy"]:
     if choice.backend == "MLX":
         from waggle.policy.mlx_policy import MlxPolicy
 
-        return MlxPolicy(folder)
+        return MlxPolicy(folder, training=training)
     import torch
 
     from waggle.policy.torch_policy import TorchPolicy
 
     torch.set_num_threads(threads)
-    return TorchPolicy(folder, device=choice.device)
+    return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
 def choose(wanted: str) -> Choice:

@@ -116,6 +116,7 @@ class MlxPolicy:
         """(what is trained, moments), as of TorchPolicy: either backend resumes from the other's."""
         weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
         moments = self._optimiser.moments({**self._trained, **self._critic})
+        moments["steps"] = np.array(self._optimiser.steps(next(iter(self._trained))), np.float32)
         for name, weight in self._critic.items():
             moments[name] = np.asarray(weight)
             moments["critic.steps"] = np.array(self._optimiser.steps(CRITIC[0]), np.float32)

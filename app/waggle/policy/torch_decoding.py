@@ -28,13 +28,14 @@ class TorchRows:
         self._ahead = lengths  # the position of a row's first new token
         columns = torch.arange(self._longest + params.max_new, device=device)
         closed = (columns >= lengths[:, None]) & (columns < self._longest)  # padding between prompt and completion
-        self._mask = torch.zeros(closed.shape, device=device).masked_fill_(closed, -torch.inf)[:, None, None]
+        opened = torch.zeros(closed.shape, device=device, dtype=model.precision)
+        self._mask = opened.masked_fill_(closed, -torch.inf)[:, None, None]
         self._logits = self._prefill(prompts, group_size)
         self._picked = lengths  # once picked: each row's newest token
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
         """The logits (rows, V) after each row's prompt."""
-        packing = Packing([prompt_row(prompt) for prompt in prompts], self._device, buckets=1)
+        packing = Packing([prompt_row(prompt) for prompt in prompts], self._device, self._model.precision, buckets=1)
         flat = torch.from_numpy(prompt_cells(prompts).ravel()).to(self._device)
 
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,9 @@ class _Grid:
 class Packing:
     """A layout of rows on a device; see `packing.Layout`."""
 
-    def __init__(self, rows: Sequence[Row], device: torch.device, *, buckets: int = BUCKETS) -> None:
+    def __init__(
+        self, rows: Sequence[Row], device: torch.device, precision: torch.dtype = torch.float32, *, buckets: int = BUCKETS
+    ) -> None:
         self._layout = lay_out(rows, buckets)
 
         def place(values: NDArray[np.int64]) -> torch.Tensor:
@@ -31,7 +33,7 @@ class Packing:
 
         self.tokens, self.positions = place(self._layout.tokens), place(self._layout.positions)
         self.sources, self.targets = place(self._layout.sources), place(self._layout.targets)
-        self._grids = [_grid(bucket, device) for bucket in self._layout.buckets]
+        self._grids = [_grid(bucket, device, precision) for bucket in self._layout.buckets]
         self._back = place(self._layout.back)
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -62,7 +64,7 @@ def _spread(part: torch.Tensor, grid: _Grid) -> torch.Tensor:
     return part.index_select(0, grid.cells).view(grid.rows, grid.longest, *part.shape[1:]).transpose(1, 2)
 
 
-def _grid(bucket: Bucket, device: torch.device) -> _Grid:
+def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype) -> _Grid:
     closed = torch.from_numpy(~bucket.sees).to(device)
-    mask = torch.zeros(closed.shape, device=device).masked_fill_(closed, -torch.inf)
+    mask = torch.zeros(closed.shape, device=device, dtype=precision).masked_fill_(closed, -torch.inf)
     return _Grid(torch.from_numpy(bucket.cells).to(device), mask[:, None], bucket.rows, bucket.longest)

@@ -1,45 +1,60 @@
 """The torch policy: samples with noise from outside, learns from packed groups with every prompt run once.
 
-The head runs on completion positions only. Left out: reduced precision, LoRA.
+The head runs on completion positions only. Where memory runs short, what runs together is halved until it fits.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch.utils.checkpoint import checkpoint
 
 from waggle.errors import MemoryShort, ModelError
+from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
+from waggle.policy.choose import unheard
 from waggle.policy.decoding import decode
-from waggle.policy.packing import Text, group_row, parts
+from waggle.policy.micro_batches import halved, micro_batches
+from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
+from waggle.policy.torch_optimisers import array
 from waggle.policy.torch_packing import Packing
+from waggle.policy.training import Training
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
 PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
-HEAD_ELEMENTS = 1 << 24  # logits held at once: 64 MiB in fp32
-BETAS = (0.9, 0.95)
+ALLOCATOR = "DefaultCPUAllocator"  # names itself in the RuntimeError that torch raises for want of ordinary memory
+T = TypeVar("T")
 
 
 class TorchPolicy:
-    """One causal language model with AdamW. Create it and use it in one thread."""
+    """One causal language model and its optimiser. Create it and use it in one thread.
 
-    def __init__(self, folder: Path, *, device: str = "cpu") -> None:
+    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        device: str = "cpu",
+        training: Training | None = None,
+        short: Callable[[str], None] = unheard,
+    ) -> None:
+        self.training = training or Training()
         self._device = torch.device(device)
-        self._model = CausalLM(folder, self._device)
-        self._parameters = self._model.parameters
-        self._optimiser = torch.optim.AdamW(
-            self._parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0, fused=True
-        )
+        self._model = CausalLM(folder, self._device, self.training)
+        self._parameters = self._model.trained
+        self._optimiser = torch_optimisers.make(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
+        self._short = short
+        self._room = self.training.pass_tokens or None  # tokens of one pass; None: the usual, and at least a whole group
+        self._rows: int | None = None  # completions that are sampled together; None: all
 
     @property
     def steps(self) -> int:
@@ -47,21 +62,43 @@ class TorchPolicy:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
-        return sum(parameter.numel() for parameter in self._parameters.values())
+        """How many numbers the model has."""
+        return sum(weight.numel() for weight in self._model.weights.values())
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
         group_size = len(uniforms) // len(prompts)
-        with _memory_errors():
+        while True:
+            at_once = max(1, (self._rows or len(uniforms)) // group_size)
+            try:
+                found: list[list[Sampled]] = []
+                for first in range(0, len(prompts), at_once):
+                    some = prompts[first : first + at_once]
+                    noise = uniforms[first * group_size : (first + len(some)) * group_size]
+                    found += self._sample(some, noise, params)
+                return found
+            except MemoryShort:
+                if at_once == 1:
+                    raise
+                at_once = min(at_once, len(prompts)) // 2
+                self._rows = at_once * group_size
+                self._short(f"Memory ran short while answering: {self._rows} answers are written at a time from now on.")
+
+    def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        group_size = len(uniforms) // len(prompts)
+        with _memory_errors(), self._model.decoding(len(uniforms)):
             made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
-        return self._measured(texts, lambda packing, hidden: self._score(hidden, packing.targets, temperature))
+
+        def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
+            return torch_head.logprobs(self._model.normed(hidden), self._model.head, packing.targets, temperature)
+
+        return self._measured(texts, measure)
 
     @torch.no_grad()
     def values(self, texts: Sequence[Written]) -> list[Floats]:
@@ -69,99 +106,115 @@ class TorchPolicy:
         critic = self._critic
         if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden))[:, 0])
+        return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
 
     def _measured(self, texts: Sequence[Written], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
         """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
-        found: list[Floats] = []
-        with _memory_errors():
-            for part in self._parts(texts):
-                packing, hidden = self._hidden(part)
-                found += packing.split(measure(packing, hidden))
-        return found
+
+        def all_of_them(room: int) -> list[Floats]:
+            found: list[list[Floats]] = [[] for _ in texts]
+            for part in micro_batches(texts, room):
+                with _trying(part):
+                    packing, hidden = self._hidden([piece for _, piece in part])
+                    for (number, _), numbers in zip(part, packing.split(measure(packing, hidden)), strict=True):
+                        found[number].append(numbers)
+            return [np.concatenate(parts) for parts in found]
+
+        return self._fitting(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
         if self._critic is None and any(batch.returns is not None for batch in batches):
             self._make_critic()
-        self._optimiser.zero_grad(set_to_none=True)
-        loss = clip = 0.0
+        trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
-            for part in self._parts(batches):
-                params.pause_point()
-                with _memory_errors():
-                    sums = self._learn(part, params)
-                loss, clip = loss + sums[0], clip + sums[1]
-            norm = torch.nn.utils.clip_grad_norm_(
-                [*self._parameters.values(), *self._critic_parameters().values()], params.max_gradient_norm
-            )
+            loss, clip = self._fitting(batches, lambda room: self._gradient(batches, params, room))
+            norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
             params.pause_point()
-            for group in self._optimiser.param_groups:
-                group["lr"] = params.learning_rate
             if not torch.isfinite(norm):
                 return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
-            self._optimiser.step()
+            self._optimiser.step(params.learning_rate)
             self._steps += 1
         finally:
-            self._optimiser.zero_grad(set_to_none=True)
+            self._forget_gradient()
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
-    def state(self) -> tuple[Arrays, Arrays]:
-        """(weights, moments) in fp32 under Hugging Face names; moments are `exp_avg.NAME` and `exp_avg_sq.NAME`.
+    def _fitting(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
+        """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
+        while True:
+            usual = PASS_BYTES // self._model.bytes_per_token
+            room = self._room or max(usual, *(text.tokens for text in texts))
+            try:
+                return work(room)
+            except _TooMuch as error:
+                smaller = halved(error.texts, room)
+                if smaller is None:
+                    raise MemoryShort(
+                        "The model ran out of memory.", "Close other programs, or lower learning.max_new_tokens."
+                    ) from error
+                self._room = smaller
+                self._short(f"Memory ran short while learning: {smaller} tokens are learned from at a time from now on.")
 
-        A value head stands whole among the moments, so that the weights stay a model file that any program reads:
-        `critic.weight`, `critic.bias`, their moments, and `critic.steps`, for it may be younger than the policy.
-        On the CPU the arrays are the policy's own memory, not copies.
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams, room: int) -> tuple[float, float]:
+        """The gradient of all batches; their loss and clipped weight."""
+        self._forget_gradient()
+        loss = clip = 0.0
+        for part in micro_batches(batches, room):
+            params.pause_point()
+            with _trying(part):
+                sums = self._learn([piece for _, piece in part], params)
+            loss, clip = loss + sums[0], clip + sums[1]
+        return loss, clip
+
+    def _forget_gradient(self) -> None:
+        for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
+            parameter.grad = None
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(what is trained, moments) in fp32 under Hugging Face names; of a LoRA the adapters only, under peft's.
+
+        Moments are `exp_avg.NAME` and `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value
+        head stands whole among them, so that the weights stay a model file that any program reads: `critic.weight`,
+        `critic.bias`, their moments, and `critic.steps`, for it may be younger than the policy.
         """
-        weights = {name: _array(parameter) for name, parameter in self._parameters.items()}
-        moments: Arrays = {}
-        for name, parameter in (self._parameters | self._critic_parameters()).items():
-            kept = self._optimiser.state.get(parameter, {})
-            for key in ("exp_avg", "exp_avg_sq"):
-                moments[f"{key}.{name}"] = _array(kept[key] if kept else torch.zeros_like(parameter))
-        for name, parameter in self._critic_parameters().items():
-            moments[name] = _array(parameter)
-            moments["critic.steps"] = _array(self._optimiser.state.get(parameter, {}).get("step", torch.tensor(0.0)))
+        critic = self._critic_parameters()
+        weights = {name: array(parameter) for name, parameter in self._parameters.items()}
+        moments = self._optimiser.moments({**self._parameters, **critic})
+        moments["steps"] = np.array(self._optimiser.steps(self._parameters), np.float32)
+        for name, parameter in critic.items():
+            moments[name] = array(parameter)
+            moments["critic.steps"] = np.array(self._optimiser.steps(critic), np.float32)
         return weights, moments
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state; raises ModelError when it belongs to another model."""
+        """Take over a saved state; raises ModelError when it belongs to another model. Moments of another optimiser are left."""
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         for name, parameter in self._parameters.items():
-            parameter.copy_(torch.tensor(weights[name]))
+            parameter.copy_(torch.from_numpy(weights[name]))
         self._steps = steps
-        self._optimiser.state.clear()
+        self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
         self._drop_critic()
-        if steps:
-            self._restore_moments(self._parameters, moments, float(steps))
         if "critic.weight" in moments:
-            self._make_critic()
-            for name, parameter in self._critic_parameters().items():
-                parameter.copy_(torch.tensor(moments[name]))
-            if moments["critic.steps"]:
-                self._restore_moments(self._critic_parameters(), moments, float(moments["critic.steps"]))
+            critic = self._make_critic()
+            for name, parameter in critic.items():
+                parameter.copy_(torch.from_numpy(moments[name]))
+            self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
 
-    def _restore_moments(self, parameters: dict[str, torch.nn.Parameter], moments: Arrays, steps: float) -> None:
-        for name, parameter in parameters.items():
-            self._optimiser.state[parameter] = {
-                "step": torch.tensor(steps, dtype=torch.float32, device=parameter.device),
-                "exp_avg": torch.tensor(moments[f"exp_avg.{name}"], device=parameter.device),
-                "exp_avg_sq": torch.tensor(moments[f"exp_avg_sq.{name}"], device=parameter.device),
-            }
-
-    def _make_critic(self) -> None:
+    def _make_critic(self) -> dict[str, torch.nn.Parameter]:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
         self._critic = torch.nn.Linear(self._model.width, 1, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
-        self._optimiser.add_param_group({"params": list(self._critic.parameters())})
+        made = self._critic_parameters()
+        self._optimiser.add(made)
+        return made
 
     def _drop_critic(self) -> None:
+        self._optimiser.drop(self._critic_parameters())
         self._critic = None
-        del self._optimiser.param_groups[1:]
 
     def _critic_parameters(self) -> dict[str, torch.nn.Parameter]:
         if self._critic is None:
@@ -172,55 +225,57 @@ class TorchPolicy:
         """Add some groups' gradient; their loss and clipped weight."""
         advantage = self._joined([batch.advantage for batch in batches])  # (N,)
         weight = self._joined([batch.weight for batch in batches])
-        packing, hidden = self._hidden(batches)
-        logp = self._score(hidden, packing.targets, params.temperature)
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
-        old = self._joined(known) if known else logp.detach()  # one update per batch: no second forward
-        loss = clipped_objective(torch, logp, old, advantage, weight, params.clip)
+        old = self._joined(known) if known else None
+
+        def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
+            reference = logp.detach() if old is None else old[rows]  # one update per batch: no second forward
+            loss: torch.Tensor = clipped_objective(torch, logp, reference, advantage[rows], weight[rows], params.clip)
+            return loss
+
+        packing, hidden = self._hidden(batches)
+        normed = self._model.normed(hidden)
+        loss, logp = torch_head.objective_loss(normed, self._model.head, packing.targets, params.temperature, objective)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
-            miss = self._critic(self._model.normed(hidden))[:, 0] - self._joined(returns)
+            miss = self._critic(normed.float())[:, 0] - self._joined(returns)
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
-        loss.backward()
-        cut = (clipped(logp.detach(), old, advantage, params.clip) * weight).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        cut = (clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
         return float(loss.detach()), float(cut)
 
     def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
 
-    def _parts(self, texts: Sequence[Text]) -> Iterator[list[Text]]:
-        """Groups that are run together: as many as fit into one pass, at least one."""
-        return parts(texts, PASS_BYTES // self._model.bytes_per_token)
-
     def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
         """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
-        packing = Packing([group_row(text) for text in texts], self._device)
+        packing = Packing([group_row(text) for text in texts], self._device, self._model.precision)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, hidden.index_select(0, packing.sources)
 
-    def _score(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
-        """Log-probs (N,) of tokens from the states that predict them."""
-        rows = max(1, HEAD_ELEMENTS // self._model.vocabulary)
-        if len(hidden) <= rows:
-            return self._head(hidden, targets, temperature)
-        parts = [  # chunked and recomputed in the backward pass: never an (N, V) tensor for the whole group
-            checkpoint(self._head, part, some, temperature, use_reentrant=False)
-            for part, some in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
-        ]
-        return torch.cat(parts)
 
-    def _head(self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
-        scores = torch.log_softmax(self._model.logits(hidden, temperature), -1)  # (N, V)
-        return scores.gather(-1, targets[:, None])[:, 0]
+class _TooMuch(MemoryShort):
+    """These texts together did not fit."""
+
+    def __init__(self, texts: Sequence[Written]) -> None:
+        super().__init__("The model ran out of memory.")
+        self.texts = texts
 
 
-def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    return tensor.detach().cpu().contiguous().numpy()
+@contextlib.contextmanager
+def _trying(part: Sequence[tuple[int, Written]]) -> Iterator[None]:
+    try:
+        with _memory_errors():
+            yield
+    except MemoryShort as error:
+        raise _TooMuch([piece for _, piece in part]) from error
 
 
 @contextlib.contextmanager
 def _memory_errors() -> Iterator[None]:
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if type(error) is RuntimeError and ALLOCATOR not in str(error):
+            raise
         raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error

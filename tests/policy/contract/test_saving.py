@@ -30,7 +30,7 @@ def test_a_policy_resumes_from_what_any_backend_saved(backend, llama, tmp_path, 
             first.step(batches(), PARAMS)
             some = returning(batches()) if critic else batches()  # the value head is a step younger than the model
             first.step(some, PARAMS)
-            state = Saved(round=1, step=first.steps, epoch=1, charter="c", base="b")
+            state = Saved(round=1, step=first.steps, epoch=1, charter="c", base="b", method=method)
             save(tmp_path / one.name, first, state)
         with backend.at_work():
             second = backend.open(llama, method=method)

@@ -15,6 +15,7 @@ from waggle.lab.decoders import Decoder
 from waggle.policy import checkpoint as checkpoints
 from waggle.policy import tokens
 from waggle.policy.checkpoint import Saved
+from waggle.policy.training import Training
 
 FILES = ("model.safetensors", "moments.safetensors", "state.json", checkpoints.SUMS)
 
@@ -23,6 +24,7 @@ class _Untrained:
     """A policy that takes any state."""
 
     steps = 0
+    training = Training()
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}

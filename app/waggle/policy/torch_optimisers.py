@@ -1,0 +1,212 @@
+"""Two optimisers behind one seam: AdamW for what is fp32, and Adafactor, which keeps next to nothing, for weights in bfloat16."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from waggle.errors import ModelError
+from waggle.policy.checkpoint import Arrays
+from waggle.policy.training import Training
+from waggle.rl.noise import generator
+
+BETAS = (0.9, 0.95)
+DECAY = 0.8  # Adafactor's second moment forgets with 1 - t^-0.8
+TINY = 1e-30  # added to squares
+BLOCK = 1 << 22  # numbers worked on at once in fp32
+Parameters = Mapping[str, torch.nn.Parameter]
+
+
+class Optimiser(Protocol):
+    """Moves named parameters by their `.grad`."""
+
+    def add(self, parameters: Parameters) -> None: ...
+
+    def drop(self, parameters: Parameters) -> None: ...
+
+    def step(self, learning_rate: float) -> None: ...
+
+    def steps(self, parameters: Parameters) -> int:
+        """How many steps these have taken together; 0 before the first."""
+        ...
+
+    def moments(self, parameters: Parameters) -> Arrays:
+        """What a checkpoint keeps: `KIND.NAME` for each parameter."""
+        ...
+
+    def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
+        """Take moments over; where there are none of this kind, begin anew."""
+        ...
+
+
+def array(tensor: torch.Tensor) -> NDArray[np.float32]:
+    """In fp32, which holds every bfloat16 number exactly; a view of it where that is what it is."""
+    return tensor.detach().float().cpu().contiguous().numpy()
+
+
+def make(training: Training, parameters: Parameters) -> Optimiser:
+    """The optimiser of a way of training. AdamW never gets anything that rounding to bfloat16 could lose."""
+    if training.optimiser == "adafactor":
+        return Adafactor(parameters)
+    return AdamW(parameters)
+
+
+class AdamW:
+    """torch's own, over fp32 parameters only: raises ModelError for others."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        _require_fp32(parameters)
+        self._inner = torch.optim.AdamW(parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0, fused=True)
+
+    def add(self, parameters: Parameters) -> None:
+        _require_fp32(parameters)
+        self._inner.add_param_group({"params": list(parameters.values())})
+
+    def drop(self, parameters: Parameters) -> None:
+        gone = {id(parameter) for parameter in parameters.values()}
+        for parameter in parameters.values():
+            self._inner.state.pop(parameter, None)
+        groups = self._inner.param_groups
+        groups[:] = [group for group in groups if not gone & {id(parameter) for parameter in group["params"]}]
+
+    def step(self, learning_rate: float) -> None:
+        for group in self._inner.param_groups:
+            group["lr"] = learning_rate
+        self._inner.step()
+
+    def steps(self, parameters: Parameters) -> int:
+        return max((int(self._inner.state.get(one, {}).get("step", 0)) for one in parameters.values()), default=0)
+
+    def moments(self, parameters: Parameters) -> Arrays:
+        found: Arrays = {}
+        for name, parameter in parameters.items():
+            kept = self._inner.state.get(parameter, {})
+            for key in ("exp_avg", "exp_avg_sq"):
+                moment = kept[key] if kept else torch.zeros_like(parameter)
+                found[f"{key}.{name}"] = array(moment)
+        return found
+
+    def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
+        for name, parameter in parameters.items():
+            self._inner.state.pop(parameter, None)
+            if not steps or f"exp_avg.{name}" not in moments:
+                continue
+            self._inner.state[parameter] = {
+                "step": torch.tensor(float(steps), dtype=torch.float32, device=parameter.device),
+                "exp_avg": torch.tensor(moments[f"exp_avg.{name}"], device=parameter.device),
+                "exp_avg_sq": torch.tensor(moments[f"exp_avg_sq.{name}"], device=parameter.device),
+            }
+
+
+class Adafactor:
+    """Adafactor (arXiv 1804.04235): the second moment of a matrix as those of its rows and columns, no first moment, updates
+    clipped to a root mean square of 1. bfloat16 is written by stochastic rounding, so that no step is lost on average.
+
+    Left out: rates relative to the size of the weights.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = dict(parameters)
+        self._moments: dict[str, list[torch.Tensor]] = {}
+        self._steps: dict[str, int] = {}
+
+    def add(self, parameters: Parameters) -> None:
+        self._parameters |= parameters
+
+    def drop(self, parameters: Parameters) -> None:
+        for name in parameters:
+            self._parameters.pop(name, None)
+            self._moments.pop(name, None)
+            self._steps.pop(name, None)
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        for name, parameter in self._parameters.items():
+            if parameter.grad is None:
+                continue
+            number = self._steps[name] = self._steps.get(name, 0) + 1
+            moments = self._moments.setdefault(name, [torch.zeros(size, device=parameter.device) for size in _sizes(parameter)])
+            gradient, matrix = _matrix(parameter.grad), _matrix(parameter.data)
+            keep = 1.0 - number**-DECAY
+            for moment, mean in zip(moments, _mean_squares(gradient), strict=True):
+                moment.mul_(keep).add_(mean, alpha=1.0 - keep)
+            self._move(name, number, matrix, gradient, learning_rate)
+
+    def _move(self, name: str, number: int, matrix: torch.Tensor, gradient: torch.Tensor, learning_rate: float) -> None:
+        blocks = list(_blocks(matrix))
+        square = sum(float(self._update(name, gradient[rows], rows).square_().sum()) for rows in blocks)
+        size = learning_rate / max(1.0, (square / matrix.numel()) ** 0.5)
+        noise = generator(0, "rounding", number, zlib.crc32(name.encode())).bit_generator
+        for rows in blocks:
+            moved = matrix[rows].float().sub_(self._update(name, gradient[rows], rows), alpha=size)
+            matrix[rows] = moved if matrix.dtype == torch.float32 else _rounded(moved, noise)
+
+    def _update(self, name: str, gradient: torch.Tensor, rows: slice) -> torch.Tensor:
+        """The gradient divided by the root of its second moment, in fp32."""
+        row, *column = self._moments[name]
+        if column:
+            return gradient.float().div_((row[rows, None] / row.mean()).sqrt_()).div_(column[0].sqrt())
+        return gradient.float().div_(row[None].sqrt())
+
+    def steps(self, parameters: Parameters) -> int:
+        return max((self._steps.get(name, 0) for name in parameters), default=0)
+
+    def moments(self, parameters: Parameters) -> Arrays:
+        found: Arrays = {}
+        for name in parameters.keys() & self._moments.keys():
+            for kind, moment in zip(("row", "column"), self._moments[name], strict=False):
+                found[f"{kind}.{name}"] = array(moment)
+        return found
+
+    def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
+        for name, parameter in parameters.items():
+            kinds = [f"{kind}.{name}" for kind in ("row", "column")][: len(_sizes(parameter))]
+            self._moments.pop(name, None)
+            self._steps.pop(name, None)
+            if steps and all(kind in moments for kind in kinds):
+                self._moments[name] = [torch.tensor(moments[kind], device=parameter.device) for kind in kinds]
+                self._steps[name] = steps
+
+
+def _require_fp32(parameters: Parameters) -> None:
+    lossy = [name for name, parameter in parameters.items() if parameter.dtype != torch.float32]
+    if lossy:
+        raise ModelError(f"{lossy[0]} would be trained in {parameters[lossy[0]].dtype} and lose its updates.")
+
+
+def _sizes(parameter: torch.Tensor) -> list[int]:
+    """Of the moments: one for each row and each column of a matrix, one for each number of a vector."""
+    return list(parameter.shape) if parameter.dim() == 2 and len(parameter) > 1 else [parameter.numel()]
+
+
+def _matrix(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.dim() == 2 else tensor.view(1, -1)
+
+
+def _blocks(matrix: torch.Tensor) -> Iterator[slice]:
+    size = max(1, BLOCK // matrix.shape[1])
+    for first in range(0, len(matrix), size):
+        yield slice(first, first + size)
+
+
+def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
+    """Of the rows (R,) and of the columns (C,); of a single row only of its numbers."""
+    if len(gradient) == 1:
+        return [gradient[0].float().square_().add_(TINY)]
+    rows, columns = [], torch.zeros(gradient.shape[1], device=gradient.device)
+    for block in _blocks(gradient):
+        squares = gradient[block].float().square_().add_(TINY)
+        rows.append(squares.mean(1))
+        columns += squares.sum(0)
+    return [torch.cat(rows), columns / len(gradient)]
+
+
+def _rounded(values: torch.Tensor, noise: np.random.BitGenerator) -> torch.Tensor:
+    """fp32 to bfloat16, up or down by chance so that the mean is right. Sixteen bits are dropped: sixteen are drawn."""
+    count = values.numel()
+    drawn = torch.from_numpy(np.atleast_1d(noise.random_raw(-(-count // 4))).view(np.uint16)[:count].astype(np.int32))
+    bits = values.view(torch.int32).add_(drawn.view(values.shape).to(values.device))
+    return bits.bitwise_and_(-(1 << 16)).view(torch.float32).to(torch.bfloat16)

@@ -1,0 +1,115 @@
+"""Linear layers of one input, as one product where that is faster; with their adapters, where they have some.
+
+While decoding, weights are used hundreds of times between two changes: on a CPU they are copied into the order in which oneDNN
+reads them, in the precision of the products. That operation of torch is private: where it is missing or wrong, the weights serve
+as they are.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from waggle.policy.adapters import RANK, SCALE, first_a, names
+
+READY_FROM = 1 << 18  # numbers of a weight: smaller ones gain nothing
+Weigh = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Product:
+    """Some linear layers of `module`. Their parameters become views of one block."""
+
+    def __init__(self, module: Any, parts: Sequence[str], prefix: str, rank: int) -> None:
+        self._parts = [getattr(module, part) for part in parts]
+        self._sizes = [len(part.weight) for part in self._parts]
+        self._weight = _one_block([part.weight for part in self._parts])
+        biases = [part.bias for part in self._parts]
+        self._bias = _one_block(biases) if biases[0] is not None else None
+        self._lora = [_Adapter(part.weight, f"{prefix}{name}") for part, name in zip(self._parts, parts, strict=True) if rank]
+        self._ready: Weigh | None = None
+
+    @property
+    def adapters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: one for lora in self._lora for name, one in lora.parameters.items()}
+
+    def each(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """What each layer makes of (T, in)."""
+        if torch.is_grad_enabled():
+            found = [F.linear(x, part.weight.to(x.dtype), _bias(part.bias, x)) for part in self._parts]
+        elif self._ready is not None:
+            whole = self._ready(x)
+            found = list(torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1))
+        else:
+            found = list(torch.split(F.linear(x, self._weight.to(x.dtype), _bias(self._bias, x)), self._sizes, -1))
+        return [lora.added(x, y) for lora, y in zip(self._lora, found, strict=True)] if self._lora else found
+
+    def onto(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """x (T, out) and what the only layer makes of y (T, in)."""
+        (part,) = self._parts
+        if self._ready is not None and not torch.is_grad_enabled():
+            found = self._ready(y).add_(x)
+        else:
+            found = torch.addmm(x, y, part.weight.to(y.dtype).t())
+        if part.bias is not None:
+            found = found + part.bias.to(y.dtype)
+        return self._lora[0].added(y, found) if self._lora else found
+
+    def make_ready(self, precision: torch.dtype, rows: int) -> None:
+        """Copy the weights for products of about so many rows, where that pays. Adapters stay beside them: exact, and cheap."""
+        self._ready = ready_weight(self._weight, precision, rows)
+
+    def drop_ready(self) -> None:
+        self._ready = None
+
+
+class _Adapter:
+    """A and B of one linear layer, in fp32."""
+
+    def __init__(self, weight: torch.Tensor, module: str) -> None:
+        out, width = weight.shape
+        self._a = torch.nn.Parameter(torch.from_numpy(first_a(module, width)).to(weight.device))
+        self._b = torch.nn.Parameter(torch.zeros(out, RANK, device=weight.device))
+        self.parameters = dict(zip(names(module), (self._a, self._b), strict=True))
+
+    def added(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """y + 2 B A x."""
+        narrow = F.linear(x, self._a.to(x.dtype))
+        return torch.addmm(y, narrow, self._b.to(x.dtype).t(), alpha=SCALE)
+
+
+def ready_weight(weight: torch.Tensor, precision: torch.dtype, rows: int) -> Weigh | None:
+    """A product with (out, in) for decoding, or None where the weight as it is does as well."""
+    if weight.device.type == "cpu" and weight.numel() >= READY_FROM and can_pack(precision):
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(precision), rows)
+        return lambda x: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+    if weight.dtype == precision:
+        return None
+    copied = weight.to(precision)
+    return lambda x: F.linear(x, copied)
+
+
+@functools.cache
+def can_pack(precision: torch.dtype) -> bool:
+    """Whether torch's private product with packed weights is here, and gives what the public one gives."""
+    try:
+        x, weight = torch.ones(2, 64, dtype=precision), torch.eye(64, dtype=precision)
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, 2)
+        found = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+    except (AttributeError, RuntimeError, NotImplementedError, TypeError):  # not built in, or changed: the public one serves
+        return False
+    return bool(torch.equal(found, x))
+
+
+def _bias(bias: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None:
+    return None if bias is None else bias.to(x.dtype)
+
+
+def _one_block(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
+    if len(parameters) == 1:
+        return parameters[0].detach()
+    block = torch.cat([parameter.data for parameter in parameters])
+    for parameter, view in zip(parameters, torch.split(block, [len(one) for one in parameters]), strict=True):
+        parameter.data = view
+    return block

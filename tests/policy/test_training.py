@@ -1,0 +1,180 @@
+"""Every way of training: its gradient, that no update is lost, and that it goes on bit for bit from where it was saved."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from policy.models import make_model
+from policy.test_torch_policy import STOP, batch_of, prompts, sample
+from waggle.errors import CheckpointError, ModelError
+from waggle.policy import checkpoint, export, torch_optimisers
+from waggle.policy.checkpoint import Saved
+from waggle.policy.micro_batches import halved, micro_batches
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.policy.training import Training
+from waggle.rl.batch import GroupBatch, StepParams, Written
+
+KINDS = ("llama", "qwen2", "qwen3")
+WAYS = [Training(method, precision) for method in ("full", "lean", "lora") for precision in ("float32", "bfloat16")]  # type: ignore[arg-type]
+NO_STEP = StepParams(learning_rate=0.0)
+
+
+def named(way: Training) -> str:
+    return f"{way.method} {way.precision}"
+
+
+def gradient_of(policy: TorchPolicy, batches: list[GroupBatch], room: int = 1 << 20) -> dict[str, torch.Tensor]:
+    policy._gradient(batches, NO_STEP, room)
+    return {name: parameter.grad.float().clone() for name, parameter in policy._parameters.items()}
+
+
+def some_batches(policy: TorchPolicy, count: int = 2) -> list[GroupBatch]:
+    return [batch_of(prompt, row) for prompt, row in zip(prompts(count), sample(policy, prompts(count)), strict=True)]
+
+
+def learn_something(policy: TorchPolicy, batches: list[GroupBatch]) -> None:
+    """So that the adapters count."""
+    for _ in range(3):
+        policy.step(batches, StepParams(learning_rate=1e-2))
+
+
+@pytest.fixture(params=WAYS, ids=named)
+def trained(request, tmp_path) -> TorchPolicy:
+    policy = TorchPolicy(make_model("llama", tmp_path / "model"), training=request.param)
+    learn_something(policy, some_batches(policy))
+    return policy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["full", "lean"])
+def test_the_gradient_in_bfloat16_points_where_that_in_fp32_points(kind, method, tmp_path):
+    folder = make_model(kind, tmp_path)
+    exact = TorchPolicy(folder)
+    batches = some_batches(exact)
+    wanted = gradient_of(exact, batches)
+    found = gradient_of(TorchPolicy(folder, training=Training(method, "bfloat16")), batches)
+    for name, gradient in wanted.items():
+        similarity = torch.cosine_similarity(gradient.flatten(), found[name].flatten(), 0)
+        assert similarity > 0.98, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_adapters_get_the_gradient_that_the_weights_would_get_through_them(kind, tmp_path):
+    folder = make_model(kind, tmp_path)
+    whole, lora = TorchPolicy(folder), TorchPolicy(folder, training=Training("lora"))
+    batches = some_batches(whole)
+    weights, adapters = gradient_of(whole, batches), gradient_of(lora, batches)
+    for name in (name for name in adapters if "lora_B" in name):  # W + 2 B A: dB = 2 dW A^T
+        a = lora._parameters[name.replace("lora_B", "lora_A")]
+        wanted = 2.0 * weights[name.replace("lora_B.", "")] @ a.detach().T
+        torch.testing.assert_close(adapters[name], wanted, rtol=1e-4, atol=1e-6)
+        assert not adapters[name.replace("lora_B", "lora_A")].any(), "B is zero before training"
+
+
+def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path):
+    folder = make_model("qwen3", tmp_path)
+    kept, again = TorchPolicy(folder), TorchPolicy(folder, training=Training(recompute=True))
+    batches = some_batches(kept)
+    wanted, found = gradient_of(kept, batches), gradient_of(again, batches)
+    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+
+
+def test_a_group_without_advantage_may_be_left_out(tmp_path):
+    policy = TorchPolicy(make_model("llama", tmp_path))
+    first, second = some_batches(policy)
+    silent = GroupBatch(second.prompt, second.completions, 0 * second.advantage, second.weight)
+    wanted, found = gradient_of(policy, [first]), gradient_of(policy, [first, silent])
+    for name in wanted:
+        torch.testing.assert_close(wanted[name], found[name], rtol=1e-5, atol=1e-7)
+
+
+def test_what_was_sampled_is_as_likely_as_learning_finds_it(trained):
+    exact = trained.training.precision == "float32"
+    for prompt, row in zip(prompts(3), sample(trained, prompts(3)), strict=True):
+        (found,) = trained.logprobs([batch_of(prompt, row)], 1.0)
+        np.testing.assert_allclose(found, np.concatenate([one.logp for one in row]), atol=2e-5 if exact else 0.25)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_many_steps_too_small_for_bfloat16_move_the_weights_as_far_as_they_should(way, tmp_path):
+    policy = TorchPolicy(make_model("llama", tmp_path), training=way)
+    names = [name for name in policy._parameters if name.endswith(("proj.weight", "lora_A.weight"))]
+    before = {name: policy._parameters[name].detach().float().clone() for name in names}
+    for _ in range(50):
+        for parameter in policy._parameters.values():
+            parameter.grad = torch.ones_like(parameter)
+        policy._optimiser.step(1e-6)
+    moved = torch.cat([(policy._parameters[name].detach().float() - before[name]).flatten() for name in names])
+    assert float(moved.mean()) == pytest.approx(-50e-6, rel=0.1)  # to nearest, bfloat16 would not have moved at all
+
+
+def test_adamw_never_gets_weights_that_it_would_lose_its_steps_in():
+    lossy = {"w": torch.nn.Parameter(torch.zeros(2, dtype=torch.bfloat16))}
+    with pytest.raises(ModelError, match="lose its updates"):
+        torch_optimisers.AdamW(lossy)
+
+
+def test_a_saved_state_goes_on_bit_for_bit(trained, tmp_path):
+    batches = some_batches(trained)
+    checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=trained.steps, epoch=0, charter="c", base="b"))
+    other = TorchPolicy(tmp_path / "model", training=trained.training)
+    saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
+    assert aside == []
+    assert (saved.method, saved.optimiser) == (trained.training.method, trained.training.optimiser)
+    assert checkpoint.method_of(tmp_path / "saved") == trained.training.method
+    for each in (trained, other):
+        each.step(batches, StepParams(learning_rate=1e-3))
+    for one, two in zip(trained.state(), other.state(), strict=True):
+        assert one.keys() == two.keys()
+        assert all(np.array_equal(array, two[name]) for name, array in one.items())
+
+
+@pytest.mark.parametrize("trained", [way for way in WAYS if way.precision == "float32"], ids=named, indirect=True)
+def test_an_exported_model_says_what_the_trained_one_says(trained, tmp_path):
+    checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    folder, saved = checkpoint.newest(tmp_path / "saved", "b")
+    export.write(export.Trained(folder, saved, tmp_path / "model", "tests/model"), tmp_path / "exported")
+    plain = TorchPolicy(tmp_path / "exported")
+    batches = some_batches(plain)
+    for one, two in zip(trained.logprobs(batches, 1.0), plain.logprobs(batches, 1.0), strict=True):
+        np.testing.assert_allclose(one, two, atol=5e-5)
+
+
+def test_adapters_and_whole_weights_do_not_go_on_from_each_other(tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    ways = {method: TorchPolicy(folder, training=Training(method)) for method in ("full", "lora")}  # type: ignore[arg-type]
+    for mine, other in itertools.permutations(ways):
+        checkpoint.save(tmp_path / mine, ways[mine], Saved(round=1, step=0, epoch=0, charter="c", base="b"))
+        with pytest.raises(CheckpointError, match=f"trained as {mine}, not as {other}"):
+            checkpoint.load_newest(tmp_path / mine, ways[other], "b")
+
+
+def test_another_optimiser_begins_its_moments_anew(tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    full, lean = TorchPolicy(folder), TorchPolicy(folder, training=Training("lean"))
+    learn_something(full, some_batches(full))
+    checkpoint.save(tmp_path / "saved", full, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    saved, aside = checkpoint.load_newest(tmp_path / "saved", lean, "b")
+    assert (saved.optimiser, aside, lean.steps) == ("adamw", [], 3)
+    assert lean.step(some_batches(lean), StepParams(learning_rate=1e-3)).taken
+    assert lean.state()[1]["steps"] == 1
+
+
+def test_pieces_hold_every_completion_once_and_as_many_tokens_as_fit():
+    text = Written(np.arange(5, dtype=np.int32), tuple(np.full(n, n, np.int32) for n in (3, 4, 9, 2)))
+    parts = list(micro_batches([text, text], 14))
+    assert [[[len(ids) for ids in piece.completions] for _, piece in part] for part in parts] == [
+        [[3, 4]], [[9]], [[2]], [[3, 4]], [[9]], [[2]],
+    ]  # fmt: skip
+    assert [number for part in parts for number, _ in part] == [0, 0, 0, 1, 1, 1]
+    assert len(list(micro_batches([text, text], 46))) == 1
+    assert halved([text], 100) == 11
+    assert halved([text.part(0, 1)], 100) is None
+
+
+def test_a_policy_that_samples_to_its_stop_token_can_be_trained_any_way(trained):
+    rows = sample(trained, prompts(2))
+    assert all(STOP not in one.tokens[:-1] for row in rows for one in row)
+    assert trained.step(some_batches(trained), StepParams(learning_rate=1e-4)).taken
