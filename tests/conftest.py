@@ -1,7 +1,9 @@
 """What every test may ask for, and the rule that a warning in the log fails a test."""
 
+import json
 import logging
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +16,19 @@ from waggle.tasks.verifier import Verifier
 # The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--figures", type=Path, help="write what the tests measured to this file, as JSON")
+
+
+@pytest.fixture(scope="session")
+def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float]]:
+    """Tests put their figures here."""
+    measured: dict[str, float] = {}
+    yield measured
+    if path := pytestconfig.getoption("--figures"):
+        path.write_text(json.dumps(measured, indent=2))
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,8 @@ class Hero(QFrame):
         if warning is not None:
             self._fact.say(f"{warning.title} {warning.advice}".strip())
         elif state.ready is not None:
-            words = plural(state.ready.threads, "Uses %n core of %1", "Uses %n cores of %1").replace("%1", str(state.ready.cores))
+            words = plural(state.ready.threads, "Uses %n core of %1 with %2", "Uses %n cores of %1 with %2")
+            words = words.replace("%1", str(state.ready.cores)).replace("%2", state.ready.backend)
             self._fact.say(f"{words}; {state.ready.device_reason}" if state.ready.device_reason else words)
         else:
             self._fact.say("")

@@ -85,12 +85,12 @@ def choose(wanted: str) -> Choice:
     if wanted == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
-        return Choice("MLX", _mlx_device(), "MLX was chosen in the settings")
+        return Choice("MLX", _mlx_device(), "chosen in the settings")
     problem = ""
     if wanted == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
-            return Choice("MLX", _mlx_device(), "MLX uses the graphics processor of Apple Silicon")
+            return Choice("MLX", _mlx_device(), "this Mac's graphics processor was found")
     try:
         device, reason = _torch_device(wanted)
     except ImportError as error:

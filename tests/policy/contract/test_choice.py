@@ -64,8 +64,8 @@ def test_torch_is_chosen_where_there_is_no_apple_silicon(monkeypatch):
 def test_mlx_is_chosen_on_apple_silicon_and_by_wish(monkeypatch):
     monkeypatch.setattr(choosing, "is_apple_silicon", lambda: True)
     device = "metal" if mx.metal.is_available() else "cpu"
-    assert choose("auto") == choosing.Choice("MLX", device, "MLX uses the graphics processor of Apple Silicon")
-    assert choose("mlx") == choosing.Choice("MLX", device, "MLX was chosen in the settings")
+    assert choose("auto") == choosing.Choice("MLX", device, "this Mac's graphics processor was found")
+    assert choose("mlx") == choosing.Choice("MLX", device, "chosen in the settings")
     assert choose("cpu").backend == "torch"
 
 

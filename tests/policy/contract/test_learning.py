@@ -14,8 +14,11 @@ from waggle.rl.objective import Clip, clipped, clipped_objective
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
-def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, folders, kind):
-    assert error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches())) < backend.gradient
+def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, folders, kind, figures):
+    found = error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches()))
+    if backend.name == "mlx":
+        figures["gradient_relative_error"] = max(found, figures.get("gradient_relative_error", 0.0))
+    assert found < backend.gradient
 
 
 def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, llama):

@@ -28,7 +28,7 @@ def test_a_model_means_what_it_means_in_transformers(backend, folders, kind, tem
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
-def test_backends_write_the_same_completions_from_the_same_noise(backend, folders, kind):
+def test_backends_write_the_same_completions_from_the_same_noise(backend, folders, kind, figures):
     with BACKENDS[0].at_work() as first:
         expected = sample(first.open(folders[kind]), prompts())
     found = sample(backend.open(folders[kind]), prompts())
@@ -38,6 +38,8 @@ def test_backends_write_the_same_completions_from_the_same_noise(backend, folder
         for one, other in zip(row, others, strict=True)
     ]
     assert len(same) == 72
+    if backend.name == "mlx":
+        figures["samples_equal"] = min(sum(same) / 72, figures.get("samples_equal", 1.0))
     assert all(same) if backend.exact else sum(same) >= 65
 
 
