@@ -98,7 +98,7 @@ class Engine(Program):
         command: Sequence[str] = WAGGLE,
         environment: dict[str, str] | None = None,
     ) -> None:
-        chosen = [part for one in settings for part in ("--set", one)]
+        chosen = [part for one in ("computer.priority=normal", *settings) for part in ("--set", one)]
         super().__init__("engine", "--stdio", "--home", str(home), *chosen, command=command, environment=environment)
         self._commands = 0
 

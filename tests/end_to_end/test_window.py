@@ -65,6 +65,7 @@ def state_of(home: Path) -> State | None:
 def test_the_window_is_on_screen_before_the_engine_is_ready_and_both_leave_together(tmp_path, screen, figures):
     home = tmp_path / "home"
     command = [sys.executable, "-m", "waggle", "--home", str(home), "--set", "swarm.solo=true"]
+    command += ["--set", "computer.priority=normal"]
     began = time.monotonic()
     window = subprocess.Popen(command, env=screen)
     try:

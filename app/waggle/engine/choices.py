@@ -13,13 +13,13 @@ LATER = ("computer.device",)
 
 
 class Choices:
-    """`applied` is called with the settings after each change."""
+    """`applied` is called with the settings after each change, and names those that could not be applied at once."""
 
     def __init__(self, path: Path, overrides: tuple[str, ...], teller: Teller) -> None:
         """Read them; raises SettingsError."""
         self._path, self._overrides, self._teller = path, overrides, teller
         self.now = self._at_start = settings.read(path, overrides)
-        self.applied: list[Callable[[Settings], None]] = []
+        self.applied: list[Callable[[Settings], tuple[str, ...]]] = []
 
     def begin(self) -> Settings:
         """The settings that something starts with; nobody else hears of changes any more."""
@@ -32,12 +32,11 @@ class Choices:
         """All of them or none; raises SettingsError. What the command line said of these settings holds no more."""
         kept = tuple(one for one in self._overrides if one.partition("=")[0].strip() not in values)
         self.now, self._overrides = settings.change(self._path, values, kept), kept
-        for apply in self.applied:
-            apply(self.now)
-        self._tell()
+        self._tell(tuple(key for apply in self.applied for key in apply(self.now)))
 
-    def _tell(self) -> None:
-        self._teller.tell(events.SettingsChanged(settings=self.now, after_restart=waiting(self._at_start, self.now)))
+    def _tell(self, refused: tuple[str, ...] = ()) -> None:
+        later = (*waiting(self._at_start, self.now), *refused)
+        self._teller.tell(events.SettingsChanged(settings=self.now, after_restart=later))
 
 
 def waiting(then: Settings, now: Settings) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from waggle.engine.history import History
 from waggle.errors import CheckpointError, HistoryError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
-from waggle.rl.batch import Ids
+from waggle.rl.batch import Ids, nothing
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
 from waggle.sapo.aha import Aha, Ahas
@@ -52,6 +52,7 @@ class Contribution:
     round_ended: Callable[[], None]
     clock: Callable[[], float] = time.time
     retry: float = RETRY_SECONDS
+    before_round: Callable[[], None] = nothing
     _grown: float = field(default=0.0, init=False)
     _ahas: Ahas = field(init=False)
 
@@ -70,6 +71,7 @@ class Contribution:
             self.leave()
 
     def _play(self) -> None:
+        self.before_round()
         number, epoch, started = self.round, epoch_at(self.clock()), time.perf_counter()
         stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
         titles = telling.Titles(self.node.charter)

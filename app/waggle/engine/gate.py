@@ -1,15 +1,29 @@
-"""The gate between two steps of a round: open while contributing, closed while paused, gone when stopping."""
+"""The gate between two steps of a round: open while contributing, closed while paused, gone when stopping.
+
+It is also where the policy thread rests, so that it works for some part of the time only.
+"""
 
 import threading
+import time
 from collections.abc import Callable
 
 from waggle.errors import Stopped
 
+SHORTEST_REST = 0.01  # seconds; less is saved up
+LONGEST_WORK = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step
+
 
 class Gate:
-    """Called by the policy thread between steps; opened and closed from the engine's loop. Stopping is for good."""
+    """Called by the policy thread between steps; opened and closed from the engine's loop. Stopping is for good.
 
-    def __init__(self, waiting: Callable[[], None]) -> None:
+    `percent` of the time is worked, the rest is rested.
+    """
+
+    def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.percent = 100
+        self._clock = clock
+        self._passed: float | None = None
+        self._owed = 0.0  # seconds of rest
         self._changed = threading.Condition()
         self._closed = False
         self._opened = 0  # times; whoever waits may wake only when it is closed again, and has to say so again
@@ -19,12 +33,24 @@ class Gate:
     def __call__(self) -> None:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
         with self._changed:
+            self._rest()
             while self._closed and not self._stopping:
                 self._waiting()
                 seen = self._opened
                 self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
             if self._stopping:
                 raise Stopped
+            self._passed = self._clock()
+
+    def _rest(self) -> None:
+        """Make up for the work since the gate was passed last; a pause or a stop ends it early."""
+        if self._passed is None:
+            return
+        worked = min(LONGEST_WORK, self._clock() - self._passed)
+        self._owed += worked * (100 / self.percent - 1)
+        if self._owed >= SHORTEST_REST:
+            self._changed.wait_for(lambda: self._stopping or self._closed, self._owed)
+            self._owed = 0.0
 
     def rest(self, seconds: float) -> None:
         """Let some time pass; raises Stopped as soon as the engine ends."""
@@ -39,6 +65,7 @@ class Gate:
     def close(self) -> None:
         with self._changed:
             self._closed = True
+            self._changed.notify_all()
 
     def open(self) -> None:
         with self._changed:

@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from waggle.errors import CheckpointError
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved, Trained
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.sapo.seams import Policy
 
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
@@ -23,10 +26,10 @@ def interval(size: int, seconds: float) -> float:
 
 
 class Remembering:
-    """A policy that remembers the step it took last, until it is asked for it."""
+    """A policy that remembers the step it took last. It answers questions in so many `parts`, where memory is short."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, parts: int = 1) -> None:
+        self._policy, self._parts = policy, parts
         self._last: tuple[tuple[GroupBatch, ...], StepParams] | None = None
 
     @property
@@ -35,7 +38,16 @@ class Remembering:
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         self._last = None  # a round that was left in the middle is begun anew
-        return self._policy.sample(prompts, uniforms, params)
+        size = len(uniforms) // max(1, len(prompts))
+        each = -(-len(prompts) // self._parts)
+        if each >= len(prompts):
+            return self._policy.sample(prompts, uniforms, params)
+        rows: list[list[Sampled]] = []
+        seen = Seen(len(uniforms), params)
+        for first in range(0, len(prompts), each):
+            some = slice(first * size, (first + each) * size)
+            rows += self._policy.sample(prompts[first : first + each], uniforms[some], seen.part(some))
+        return rows
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         return self._policy.logprobs(texts, temperature)
@@ -54,6 +66,23 @@ class Remembering:
         return self._last or ((), None)
 
 
+class Seen:
+    """Whoever watches completions sees all rows, though they are written part by part."""
+
+    def __init__(self, rows: int, params: SampleParams) -> None:
+        self._params = params
+        self._tokens: Ids = np.zeros((rows, params.max_new), np.int32)
+        self._lengths: Ids = np.zeros(rows, np.int32)
+        self._ended = np.zeros(rows, np.bool_)
+
+    def part(self, some: slice) -> SampleParams:
+        def watch(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
+            self._tokens[some], self._lengths[some], self._ended[some] = tokens, lengths, ended
+            self._params.watch(self._tokens, self._lengths, self._ended)
+
+        return replace(self._params, watch=watch)
+
+
 @dataclass
 class Keeper:
     """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
@@ -62,6 +91,7 @@ class Keeper:
     policy: Trained
     remembering: Remembering
     checkpointed: int | None
+    make_room: Callable[[], None] = nothing  # after each checkpoint
     clock: Callable[[], float] = time.monotonic
     _due: float = field(default=0.0, init=False)
     _journal: int = field(default=0, init=False)
@@ -107,6 +137,7 @@ class Keeper:
         size = checkpoint.save(self.root, self.policy, saved)
         self.checkpointed, self._newest, self._journal = saved.round, None, 0
         self._due = self.clock() + interval(size, self.clock() - began)
+        self.make_room()
         journal.forget(self.root, checkpoint.oldest(self.root))
         return size
 

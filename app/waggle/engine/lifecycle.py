@@ -87,10 +87,11 @@ class Lifecycle:
         self.again = reason
         self.stop()
 
-    def follow(self, rules: When) -> None:
-        """These rules hold from now on."""
+    def follow(self, rules: When) -> tuple[str, ...]:
+        """These rules hold from now on: all of them at once."""
         self._rules = rules
         self.consider(self._readings)
+        return ()
 
     def hindered(self, error: WaggleError | None) -> None:
         """Told by the policy thread: nothing can go on for this reason, or it is over (None)."""

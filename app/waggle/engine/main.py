@@ -17,17 +17,20 @@ from waggle.engine import control, stdio, swarms
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
+from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
+from waggle.engine.limits import GB, be_nice, memory_used
 from waggle.engine.person import Person
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, SettingsError, Stopped, WaggleError
+from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
 from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
 
 LOOK_SECONDS = 2.0
+SMALLER = "It goes on in smaller parts, which take less memory."
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,14 +54,19 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     teller.attach(writer)
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
+        frugality = Frugality(home)
+        if frugality.was_killed:
+            teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
+        be_nice(choices.now.computer.priority)  # before there are children
         desk = Desk()
         server = await control.serve(home, desk.obey)
         _listen(desk, writer if arguments.stdio else None)
         try:
-            while await _contribute_or_go_back(home, choices, teller, desk):
+            while await _contribute_or_go_back(home, choices, teller, desk, frugality):
                 pass
         finally:
             server.close()
+        frugality.end()
     except WaggleError as error:
         teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
         return 1
@@ -80,10 +88,16 @@ def _home(chosen: Path | None) -> paths.Home:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Teller, desk: Desk) -> bool:
+async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
     """A swarm that cannot be joined must not be chosen for good: then the one before is. Raises WaggleError."""
     try:
-        return await _contribute(home, choices, teller, desk)
+        return await _contribute(home, choices, teller, desk, frugality)
+    except MemoryShort as error:
+        if desk.stopped or not frugality.more():
+            raise
+        teller.tell(events.Warned(title=error.title, advice=SMALLER))
+        desk.reason = "Memory is short."
+        return True
     except WaggleError as error:
         if not desk.reason or not swarms.gone_back(home):
             raise
@@ -94,7 +108,7 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
         return True
 
 
-async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk) -> bool:
+async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
     chosen = swarms.applied(home, choices.begin())
     loop = asyncio.get_running_loop()
@@ -106,7 +120,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when)
         lifecycle.change_settings = choices.change
-        choices.applied.append(lambda settings: lifecycle.follow(settings.when))
+        choices.applied.append(lambda now: lifecycle.follow(now.when))
         stack.callback(lifecycle.gate.stop)
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
@@ -120,14 +134,19 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             teller.tell(
                 events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
             )
-        looking = asyncio.ensure_future(_look_around(lifecycle, choices))
+        looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
         stack.callback(looking.cancel)
         try:
-            prepared = await prepare(home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped)
+            prepared = await prepare(
+                home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
+                parts=frugality.parts, computer=lambda: choices.now.computer,
+            )  # fmt: skip
         except Stopped:  # in the middle of a download, which keeps what has come
             return _ended(lifecycle, teller, desk, teller.state.round)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
+        prepared.limits.hold(chosen.computer)
+        choices.applied.append(lambda now: prepared.limits.hold(now.computer))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
@@ -148,11 +167,28 @@ def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> boo
     return bool(desk.reason)
 
 
-async def _look_around(lifecycle: Lifecycle, choices: Choices) -> None:
+def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, cap_gb: float) -> bool:
+    """More memory is used than the person allows: begin again in smaller parts; False where there are none."""
+    words = f"The engine used more than the {cap_gb:g} GB of memory that you allow"
+    if not frugality.more():
+        lifecycle.hindered(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
+        return False
+    teller.tell(events.Warned(title=f"{words}.", advice=SMALLER))
+    lifecycle.start_again("Memory is short.")
+    return True
+
+
+async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
     """See what the rules ask about, again and again."""
-    read = Reader()
+    read, short = Reader(), False
     while True:
         lifecycle.consider(await asyncio.to_thread(read, choices.now.when))
+        cap = choices.now.computer.memory_gb
+        if cap and await asyncio.to_thread(memory_used) > cap * GB:
+            short = not _spare_memory(lifecycle, teller, frugality, cap)
+        elif short:
+            short = False
+            lifecycle.hindered(None)
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -187,6 +223,7 @@ def _contribution(
         save=prepared.keeper.keep,
         leave=prepared.keeper.leave,
         hindered=lifecycle.hindered,
+        before_round=prepared.limits.before_round,
         round_ended=lifecycle.round_ended,
     )
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import waggle
 from waggle import paths
 from waggle.engine import keeping, model, others, swarms
 from waggle.engine.gate import Gate
+from waggle.engine.limits import Limits, make_room
 from waggle.engine.teller import Teller
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
@@ -21,7 +22,7 @@ from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
-from waggle.settings import Model, Settings
+from waggle.settings import Computer, Model, Settings
 from waggle.swarm import identity
 from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
@@ -33,6 +34,7 @@ STARTER_NOTE = (
     "The starter knows many answers but hardly ever writes them in the answer tag. "
     "Its first climb is that habit being found and passed on, not new arithmetic."
 )
+PASS_TOKENS = 2048  # learned from together, before that is halved for want of memory
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Prepared:
     rules: Rules
     opened: Opened
     keeper: keeping.Keeper
+    limits: Limits
     base: str
     round: int
     completions: int
@@ -54,7 +57,7 @@ class Prepared:
 
 async def prepare(
     home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
-    *, gate: Gate, stopped: asyncio.Event,
+    *, gate: Gate, stopped: asyncio.Event, parts: int = 1, computer: Callable[[], Computer] = Computer,
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
@@ -73,22 +76,17 @@ async def prepare(
     _tell_part(teller, 1)
     open_here = partial(
         open_policy, folder, device=chosen.computer.device, threads=threads_for(chosen.computer.threads),
-        training=_training(chosen.model, home), short=partial(_tell_short, teller),
+        training=_in_parts(_training(chosen.model, home), parts), short=partial(_tell_short, teller),
     )  # fmt: skip
     opened = await loop.run_in_executor(policy_thread, open_here)
 
     _tell_part(teller, 2)
     base = checkpoint.base_of(folder)
-    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base)
-    saved, checkpointed, aside = await loop.run_in_executor(policy_thread, load)
-    for one in aside:
-        teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
-    if saved and saved.optimiser != opened.policy.training.optimiser:
-        teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
+    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller)
 
     _tell_part(teller, 3)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
-    remembering = keeping.Remembering(opened.policy)
+    remembering = keeping.Remembering(opened.policy, parts)
     node = Node(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
@@ -100,7 +98,14 @@ async def prepare(
         addresses=swarm.addresses,
         rules=_rules(chosen, charter),
         opened=opened,
-        keeper=keeping.Keeper(home.checkpoints, opened.policy, remembering, checkpointed),
+        keeper=keeping.Keeper(
+            home.checkpoints,
+            opened.policy,
+            remembering,
+            checkpointed,
+            make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
+        ),
+        limits=Limits(gate, opened, swarm.limit),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
@@ -108,6 +113,28 @@ async def prepare(
     )
     teller.tell(_ready(prepared, myself, charter, folder))
     return prepared
+
+
+async def _restored(
+    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller
+) -> tuple[checkpoint.Saved | None, int | None]:
+    """The state to go on from, and the round of the checkpoint that it was restored from."""
+    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base)
+    saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
+    for one in aside:
+        teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+    return saved, checkpointed
+
+
+def _in_parts(training: Training, parts: int) -> Training:
+    """Where memory ran short before, less is learned from together."""
+    return training if parts == 1 or training.pass_tokens else replace(training, pass_tokens=PASS_TOKENS // parts)
+
+
+def _make_room(home: paths.Home, cap_gb: float, folder: Path, teller: Teller) -> None:
+    if removed := make_room(home, cap_gb, folder):
+        told = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
+        teller.tell_soon(told)
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:

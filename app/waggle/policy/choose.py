@@ -49,6 +49,13 @@ def unheard(what: str) -> None:
     """The ear of whoever does not want to know that memory ran short."""
 
 
+def use_threads(count: int) -> None:
+    """From now on, in a process that has opened a policy of torch; call it in the policy's thread."""
+    import torch
+
+    torch.set_num_threads(count)
+
+
 def open_policy(
     folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = unheard
 ) -> Opened:

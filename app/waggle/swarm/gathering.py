@@ -32,6 +32,7 @@ MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
+PAY_S = 0.25  # between two looks whether the limit of traffic lets more in
 NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
 
 
@@ -173,6 +174,8 @@ class Gathering:
                     await self._accept(connection, origin, announced, blob, now)
 
     async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
+        while not self._traffic.may_receive(announced.size):  # a limit that the person set
+            await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256)  # by a light client, with us
         for giver in announced.via or (origin,):
             with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later

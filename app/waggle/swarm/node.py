@@ -142,6 +142,10 @@ class SwarmNode:
         """Where others reach this node, the most useful first; raises PeerAway while the network starts again."""
         return await self._connection.dht.addresses()
 
+    def limit(self, rate: float | None) -> None:
+        """Hold payloads to so many bytes a second, each way; None: as many as there are."""
+        self._traffic.limit = rate
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """A person mutes or blocks a peer, or takes that back (""). It holds at once, and after a restart. From any thread."""
         self._trust.choose(peer_id, choice)
@@ -188,6 +192,8 @@ class SwarmNode:
             return b""
         lodged = self._gateway.get(request[:DIGEST_BYTES]) if offer is None else offer.blob
         if not lodged or not self._quota.allows(self._payer(peer_id), len(lodged)):
+            return b""
+        if not self._traffic.may_send(len(lodged)):  # a limit that the person set: the peer asks again later
             return b""
         if offer is None:
             self._traffic.sent(len(lodged))

@@ -21,6 +21,9 @@ class SoloSwarm:
         """Nobody can reach it."""
         return []
 
+    def limit(self, rate: float | None) -> None:
+        """There is no traffic."""
+
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
         """Nobody is told: 0 bytes."""
         return 0

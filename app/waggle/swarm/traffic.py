@@ -1,4 +1,4 @@
-"""Counts payload bytes in both directions over the last few seconds."""
+"""Counts payload bytes in both directions over the last few seconds, and holds each direction to a limit."""
 
 import time
 from collections import deque
@@ -8,11 +8,16 @@ WINDOW_S = 5.0
 
 
 class Traffic:
-    """Sums of the last five seconds. Belongs to one thread."""
+    """Sums of the last five seconds. Belongs to one thread.
+
+    `limit` is in bytes a second, each way; None: none. What is larger than a second's worth is paid for afterwards.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
+        self.limit: float | None = None
+        self._free_at = [0.0, 0.0]  # when what went out, and what came in, is paid for
 
     def sent(self, size: int) -> None:
         """Count bytes that went out."""
@@ -21,6 +26,23 @@ class Traffic:
     def received(self, size: int) -> None:
         """Count bytes that came in."""
         self._moved.append((self._clock(), 0, size))
+
+    def may_send(self, size: int) -> bool:
+        """Whether so much may go out now; it is then taken from what may go out next."""
+        return self._may(0, size)
+
+    def may_receive(self, size: int) -> bool:
+        """Whether so much may be asked for now."""
+        return self._may(1, size)
+
+    def _may(self, way: int, size: int) -> bool:
+        now = self._clock()
+        if self.limit is None:
+            return True
+        if self._free_at[way] > now:
+            return False
+        self._free_at[way] = now + size / self.limit
+        return True
 
     def rates(self) -> tuple[float, float]:
         """(up, down) in bytes per second."""

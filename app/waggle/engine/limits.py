@@ -1,0 +1,109 @@
+"""How much of this computer: priority, cores, share of the time, traffic, disk and memory, all of them while the engine runs."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from waggle import paths
+from waggle.engine.gate import Gate
+from waggle.policy.choose import Opened, threads_for, use_threads
+from waggle.settings import Computer
+
+NICENESS = {"lowest": 19, "low": 10, "normal": 0}
+GB = 1e9
+
+
+class Limits:
+    """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new."""
+
+    def __init__(self, gate: Gate, opened: Opened, traffic: Callable[[float | None], None]) -> None:
+        self._gate, self._opened, self._traffic = gate, opened, traffic
+        self._threads = opened.threads
+        self.computer: Computer | None = None
+
+    def hold(self, computer: Computer) -> tuple[str, ...]:
+        """The settings that this system lets change only at the next start."""
+        self.computer = computer
+        self._gate.percent = computer.gpu_percent if self._opened.device != "cpu" else computer.cpu_percent
+        self._traffic(computer.traffic_kb * 1000.0 or None)
+        return () if be_nice(computer.priority) else ("computer.priority",)
+
+    def before_round(self) -> None:
+        """In the policy's thread, where the number of cores can change."""
+        if self.computer is None or self._opened.backend != "torch":
+            return
+        wanted = threads_for(self.computer.threads)
+        if wanted != self._threads:
+            use_threads(wanted)
+            self._threads = wanted
+
+
+def be_nice(priority: str) -> bool:
+    """Give this process, its threads and its children a priority; False where the system lets none go back up."""
+    me = psutil.Process()
+    done = [_nice(process, priority) for process in (me, *me.children(recursive=True))]
+    return all(done)
+
+
+def _nice(process: psutil.Process, priority: str) -> bool:
+    try:
+        if sys.platform == "win32":
+            classes = {"lowest": psutil.IDLE_PRIORITY_CLASS, "low": psutil.BELOW_NORMAL_PRIORITY_CLASS}
+            process.nice(classes.get(priority, psutil.NORMAL_PRIORITY_CLASS))
+        else:
+            for number in _threads(process):  # on Linux each thread has a priority of its own
+                os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
+    except (psutil.NoSuchProcess, ProcessLookupError):  # it has just ended
+        return True
+    except (psutil.AccessDenied, PermissionError):
+        return False
+    return True
+
+
+def _threads(process: psutil.Process) -> list[int]:
+    return [thread.id for thread in process.threads()] if sys.platform == "linux" else [process.pid]
+
+
+def memory_used() -> float:
+    """Bytes of this process and its children."""
+    me = psutil.Process()
+    total = 0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            total += process.memory_info().rss
+        except psutil.NoSuchProcess:  # it has just ended, and has none
+            continue
+    return float(total)
+
+
+def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
+    """Remove the oldest saved states and models until they fit; never the newest saved state, nor the model in use."""
+    removed: list[str] = []
+    if in_use.is_relative_to(paths.models()):
+        os.utime(in_use)  # by this the models are told apart that nobody uses any more
+    if not cap_gb:
+        return removed
+    used = sum(map(_size, (home.checkpoints, paths.models())))
+    for folder in _dispensable(home, in_use):
+        if used <= cap_gb * GB:
+            break
+        used -= _size(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        removed.append(folder.name)
+    return removed
+
+
+def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
+    """What can go, first what is missed least: damaged states, models that were not used for longest, older states."""
+    yield from sorted(home.checkpoints.glob("damaged-r*"))
+    others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
+    yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
+    yield from sorted(home.checkpoints.glob("r[0-9]*"))[:-1]
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0

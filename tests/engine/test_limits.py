@@ -1,0 +1,173 @@
+"""Limits hold, and change while the engine runs."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waggle
+from waggle import paths
+from waggle.engine import limits
+from waggle.engine.frugality import Frugality, grew
+from waggle.engine.gate import Gate
+from waggle.engine.keeping import Remembering
+from waggle.errors import Stopped
+from waggle.rl.batch import Sampled, SampleParams, nothing
+
+
+class Hours:
+    """A clock that each look moves by so many seconds."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def rests(percent: int, step: float, passes: int) -> list[float]:
+    """For how long a gate makes its caller wait, when each step of work takes so long."""
+    gate, found = Gate(nothing, clock=Hours(step)), []
+    gate.percent = percent
+    gate._changed.wait_for = lambda _ends, seconds: found.append(seconds)
+    for _ in range(passes):
+        gate()
+    return found
+
+
+@pytest.mark.parametrize(("percent", "rest"), [(50, 1.0), (25, 3.0), (80, 0.25)])
+def test_of_the_time_so_many_percent_are_worked(percent, rest):
+    assert rests(percent, 1.0, 5) == pytest.approx([rest] * 4)
+
+
+def test_all_of_the_time_is_no_rest_and_short_rests_are_saved_up():
+    assert rests(100, 1.0, 5) == []
+    assert rests(50, 0.004, 10) == pytest.approx([0.012] * 3)
+
+
+def test_nobody_rests_for_an_hour_after_one_long_step():
+    assert rests(50, 3600.0, 2) == [60.0]
+
+
+def test_a_stop_ends_a_rest_at_once():
+    gate = Gate(nothing, clock=Hours(50.0))
+    gate.percent = 5
+    gate()
+    stopped = []
+
+    def work() -> None:
+        with pytest.raises(Stopped):
+            gate()
+        stopped.append(True)
+
+    ended = threading.Thread(target=work)
+    ended.start()
+    gate.stop()
+    ended.join(5)
+    assert stopped == [True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="niceness is unix's")
+def test_a_priority_holds_for_every_thread_and_child_and_says_where_it_cannot_go_back_up():
+    code = """
+import os, subprocess, sys, threading
+from waggle.engine.limits import be_nice
+ends = threading.Event()
+other = threading.Thread(target=ends.wait); other.start()
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+lowered = be_nice("lowest")
+print(lowered, os.getpriority(os.PRIO_PROCESS, other.native_id), os.getpriority(os.PRIO_PROCESS, child.pid))
+print(be_nice("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
+child.communicate(b"x"); ends.set()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["True", "19", "19", "True"]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = paths.Home(tmp_path / "home").prepare()
+    for name in ("r00000001", "r00000002", "r00000003", "damaged-r00000000"):
+        fill(made.checkpoints / name)
+    for age, name in enumerate(("owner/newer", "owner/older")):
+        fill(paths.models() / name)
+        os.utime(paths.models() / name, (1000 - age, 1000 - age))
+    return made
+
+
+def fill(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"x" * 100_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+@pytest.mark.parametrize(
+    ("cap", "removed"),
+    [
+        (0.0, []),
+        (0.0006, []),
+        (0.0005, ["damaged-r00000000"]),
+        (0.0004, ["damaged-r00000000", "older"]),
+        (0.0003, ["damaged-r00000000", "older", "r00000001"]),
+        (0.00001, ["damaged-r00000000", "older", "r00000001", "r00000002"]),
+    ],
+)
+def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_in_use_never(home, cap, removed):
+    assert limits.make_room(home, cap, paths.models() / "owner" / "newer") == removed
+    assert (home.checkpoints / "r00000003").exists()
+    assert (paths.models() / "owner" / "newer").exists()
+
+
+def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):
+    home = paths.Home(tmp_path)
+    first = Frugality(home, "boot:3")
+    assert (first.was_killed, first.parts) == (False, 1)
+    second = Frugality(home, "boot:4")
+    assert (second.was_killed, second.parts) == (True, 2)
+    second.end()
+    third = Frugality(home, "boot:9")
+    assert (third.was_killed, third.parts) == (False, 2), "others were killed after an orderly end"
+    assert [third.more() for _ in range(4)] == [True, True, True, False]
+    assert Frugality(home, "boot:9").parts == 16
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [("a:1", "a:2", True), ("a:1", "a:1", False), ("a:1", "b:2", False), ("", "a:2", False), ("a:1", "", False)],
+)
+def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, said):
+    assert grew(then, now) is said
+
+
+def test_a_damaged_note_of_frugality_is_begun_anew(tmp_path):
+    (tmp_path / "frugality.json").write_bytes(b"\xff")
+    assert Frugality(paths.Home(tmp_path), "a:1").parts == 1
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 16])
+def test_questions_answered_in_parts_come_back_in_order_and_are_seen_whole(parts):
+    class Echo:
+        calls = 0
+
+        def sample(self, prompts, uniforms, params):
+            Echo.calls += 1
+            rows = len(uniforms)
+            tokens = np.repeat(uniforms[:, :1].astype(np.int32), params.max_new, 1)
+            params.watch(tokens, np.full(rows, 2, np.int32), np.ones(rows, np.bool_))
+            made = [Sampled(tokens=row, logp=np.zeros(2, np.float32), ended=True) for row in tokens]
+            return [made[i : i + 2] for i in range(0, rows, 2)]
+
+    shown = []
+    params = SampleParams(max_new=2, stop=0, watch=lambda tokens, lengths, ended: shown.append(tokens[:, 0].tolist()))
+    uniforms = np.arange(10, dtype=np.float32)[:, None]
+    rows = Remembering(Echo(), parts).sample([np.zeros(1, np.int32)] * 5, uniforms, params)
+    assert [int(one.tokens[0]) for row in rows for one in row] == list(range(10))
+    assert shown[-1] == list(range(10))
+    assert Echo.calls == min(parts, 5) if parts != 3 else Echo.calls == 3
