@@ -60,6 +60,7 @@ DROPPED = re.compile(
             r"^lib(gtk-3|gdk-3|gdk_pixbuf-2\.0|atk-1\.0|atk-bridge-2\.0|atspi|cairo|cairo-gobject|pixman-1|epoxy|thai|datrie)\.so",
             r"^lib(pango-1\.0|pangocairo-1\.0|pangoft2-1\.0|fribidi|harfbuzz|graphite2|X(composite|cursor|damage|i|inerama|randr))\.so",
             r"^(PySide6/Qt/lib/)?libQt6Egl",
+            r"^lib(fontconfig|freetype)\.so",  # the system's own know where its fonts and their settings are
             r"^libstdc\+\+\.so",  # the system's own is newer than any that a library here was built for
         )
     )

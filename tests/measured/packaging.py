@@ -140,7 +140,7 @@ def needed(package: Path) -> list[str]:
 
 def start(root: Path, display: str, home: Path) -> dict[str, float]:
     """Open the desktop entry as an ordinary user; until the window stands, and until a round is played; then close it."""
-    environment = {"DISPLAY": display, "HOME": f"/home/{USER}", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    environment = {"DISPLAY": display, "HOME": f"/home/{USER}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
     began, now = time.monotonic(), time.time()
     launched = ["chroot", f"--userspec={USER}", str(root), "gio", "launch", ENTRY]
     subprocess.run(launched, env=environment, check=True)

@@ -1,0 +1,43 @@
+"""Does what a person's Waggle learned survive an upgrade and the way back? `both_ways.py REVISION` tries it with that version.
+
+REVISION (the tag before this one, where none is named) plays three rounds in a new folder, this source plays three more there,
+and REVISION again: each must go on where the other stopped.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import version
+
+ROUND = re.compile(r"^round (\d+):", re.MULTILINE)
+
+
+def main(arguments: list[str]) -> int:
+    earlier = arguments[0] if arguments else version.said("git", "describe", "--tags", "--abbrev=0", "HEAD^").strip()
+    with tempfile.TemporaryDirectory() as folder:
+        other, home = Path(folder) / "earlier", Path(folder) / "home"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(other), earlier], cwd=version.ROOT, check=True)
+        try:
+            rounds = [number for source in (other, version.ROOT, other) for number in played(source, home)]
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=version.ROOT, check=True)
+    print(f"{earlier}, this, {earlier}: rounds {rounds}")
+    return 0 if rounds == list(range(9)) else 1
+
+
+def played(source: Path, home: Path) -> list[int]:
+    """The rounds that the version in a folder plays next."""
+    environment = {**os.environ, "PYTHONPATH": str(source / "app")}
+    command = [sys.executable, "-m", "waggle", "selftest", "--home", str(home)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print(f"{source} could not go on:", done.stdout, sep="\n")
+    return [int(number) for number in ROUND.findall(done.stdout)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
