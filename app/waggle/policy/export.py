@@ -4,10 +4,9 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from waggle.errors import ExportError
-from waggle.policy import configuration
+from waggle.policy import configuration, weights
 from waggle.policy.adapters import fuse
 from waggle.policy.checkpoint import ADAPTERS, WEIGHTS, Saved
 from waggle.policy.hub import WORDS, model_of
@@ -53,28 +52,18 @@ def require_free(folder: Path) -> None:
 
 def _write_weights(trained: Trained, path: Path) -> None:
     """In the precision of the model that training began from, whatever it was trained in."""
-    import torch
-    from safetensors.torch import save_file
-
-    precision = getattr(torch, configuration.read(trained.base).dtype)
-    weights = {name: weight.to(precision).contiguous() for name, weight in _weights(trained).items()}
-    save_file(weights, path, metadata={"format": "pt"})
+    weights.write(_weights(trained), path, configuration.read(trained.base).dtype)
     shutil.copymode(path.with_name("config.json"), path)  # safetensors lets nobody else read it
 
 
-def _weights(trained: Trained) -> dict[str, Any]:
+def _weights(trained: Trained) -> dict[str, weights.Array]:
     """The saved weights, or those of the base with the saved adapters fused in, in fp32."""
-    from safetensors.torch import load_file
-
-    base: dict[str, Any] = {}
     if trained.saved.method != "lora":
-        base |= load_file(trained.checkpoint / WEIGHTS)
-        return base
+        return weights.read(trained.checkpoint / WEIGHTS)
+    base: dict[str, weights.Array] = {}
     for path in sorted(trained.base.glob("*.safetensors")):
-        base |= load_file(path)
-    learned = load_file(trained.checkpoint / ADAPTERS)
-    touched = {f"{name.removesuffix('.lora_A.weight')}.weight" for name in learned}
-    return fuse({name: weight.float() if name in touched else weight for name, weight in base.items()}, learned)
+        base |= weights.read(path)
+    return fuse(base, weights.read(trained.checkpoint / ADAPTERS))
 
 
 def card(trained: Trained, name: str) -> str:

@@ -40,10 +40,6 @@ class Backend:
         if self.name == "torch":
             from waggle.policy.torch_policy import TorchPolicy
 
-            if not training:
-                return TorchPolicy(folder)
-            if "training" not in TorchPolicy.__init__.__annotations__:
-                pytest.skip("torch does not know other ways of training yet")
             return TorchPolicy(folder, training=Training(**training))
         from waggle.policy.mlx_policy import MlxPolicy
 

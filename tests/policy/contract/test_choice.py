@@ -19,7 +19,7 @@ before = resource.getrlimit(resource.RLIMIT_NOFILE)
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import numpy as np
-from waggle.policy import checkpoint
+from waggle.policy import checkpoint, export
 from waggle.policy.choose import open_policy
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 
@@ -35,6 +35,8 @@ def work(folder, out):
     saved = checkpoint.Saved(round=1, step=policy.steps, epoch=1, charter="c", base=base)
     checkpoint.save(out / "saved", policy, saved)
     assert checkpoint.load_newest(out / "saved", policy, base)[0] == saved
+    export.write(export.Trained(*checkpoint.newest(out / "saved", base), folder, "starter"), out / "exported")
+    assert open_policy(out / "exported", device="mlx", threads=1).policy.parameters == policy.parameters
     return opened
 
 opened = ThreadPoolExecutor(1).submit(work, Path(sys.argv[1]), Path(sys.argv[2])).result()

@@ -1,0 +1,40 @@
+"""Weight files in any precision, as numpy: bfloat16, which numpy does not know, is read as fp32 and written rounded."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import TensorSpec, deserialize, serialize_file
+
+Array = NDArray[np.float32]
+STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+
+
+def read(path: Path) -> dict[str, Array]:
+    """Every weight of a file in fp32; raises OSError, SafetensorError, or KeyError for a precision that is none of ours."""
+    found: dict[str, Array] = {}
+    for name, stored in deserialize(path.read_bytes()):  # type: ignore[no-untyped-call]
+        values: NDArray[Any] = np.frombuffer(stored["data"], STORED[stored["dtype"]])
+        if stored["dtype"] == "BF16":
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        found[name] = values.astype(np.float32).reshape(stored["shape"])
+    return found
+
+
+def write(weights: Mapping[str, Array], path: Path, precision: str) -> None:
+    """A file that transformers reads; raises OSError."""
+    stored = {name: _stored(weight, precision) for name, weight in weights.items()}
+    specifications = {
+        name: TensorSpec(dtype=precision, shape=values.shape, data_ptr=values.ctypes.data, data_len=values.nbytes)
+        for name, values in stored.items()
+    }
+    serialize_file(specifications, path, metadata={"format": "pt"})
+
+
+def _stored(weight: Array, precision: str) -> NDArray[Any]:
+    if precision != "bfloat16":
+        return np.ascontiguousarray(weight, np.dtype(precision))
+    bits = np.ascontiguousarray(weight, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)  # to the nearest, ties to even
