@@ -4,8 +4,8 @@
     python3 tests/measured/mlx.py
 
 The contract of both backends, timed; 150 rounds of a swarm of both; and the peak memory of learning from one group of 8 answers
-with the exact shape of Qwen2.5-0.5B. MLX's wheel for Linux brings a slow BLAS: that takes an hour of one core, and with OpenBLAS in
-LD_PRELOAD some minutes.
+with the exact shape of Qwen2.5-0.5B. MLX's wheel for Linux brings a slow BLAS: that takes an hour of one core, and with OpenBLAS
+in LD_PRELOAD some minutes.
 """
 
 import json
