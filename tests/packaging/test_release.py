@@ -1,0 +1,56 @@
+"""What a release says of itself: its workflow, its parts, their licences, its changes."""
+
+import json
+import re
+from pathlib import Path
+
+import notices
+import pytest
+import version
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("notices") / "notices"
+    notices.write(made)
+    return made
+
+
+def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exist():
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    systems = {one["os"].split("-")[0] for one in workflow["jobs"]["build"]["strategy"]["matrix"]["include"]}
+    assert systems == {"ubuntu", "windows", "macos"}
+    assert set(workflow["jobs"]["draft"]["needs"]) == {"build", "wheel"}
+    for script in re.findall(r"packaging/\w+\.py", text):
+        assert (ROOT / script).exists(), script
+    assert "--draft" in text
+
+
+def test_every_part_is_named_with_its_version_its_licence_and_its_text(folder):
+    sbom = json.loads((folder / "sbom.cdx.json").read_text(encoding="utf-8"))
+    assert (sbom["bomFormat"], sbom["specVersion"]) == ("CycloneDX", "1.6")
+    names = {part["name"].lower() for part in sbom["components"]}
+    assert {"torch", "pyside6_essentials", "reasoning_gym", "hivemind", "msgspec", "python", "go-libp2p-daemon"} <= names
+    assert not names & {"pytest", "mypy", "pyinstaller", "atheris"}
+    for part in sbom["components"]:
+        assert part["version"], part
+        assert part["licenses"][0]["license"]["name"], part
+    references = [part["bom-ref"] for part in sbom["components"]]
+    assert len(set(references)) == len(references)
+
+
+def test_the_licence_of_qt_is_honoured(folder):
+    told = (folder / "NOTICES.txt").read_text(encoding="utf-8")
+    assert "you may replace them" in told
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in (folder / "LGPL-3.0.txt").read_text(encoding="utf-8")
+    assert "GNU GENERAL PUBLIC LICENSE" in (folder / "GPL-3.0.txt").read_text(encoding="utf-8")
+    assert "Apache License" in (folder / "Apache-2.0.txt").read_text(encoding="utf-8")
+
+
+def test_the_notes_of_a_release_are_what_the_changelog_says_of_it():
+    assert version.changes().startswith("- ")
+    assert "##" not in version.changes()
