@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from waggle import __version__
+from waggle import __version__, paths
 from waggle.errors import LabError, WaggleError
 
 LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
@@ -40,11 +40,14 @@ def parser() -> argparse.ArgumentParser:
     made.set_defaults(home=None, set=[])
     made.add_argument("--version", action="version", version=f"waggle {__version__}")
     _shared(made)
-    made.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run instead of an engine")
+    made.add_argument(
+        "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
+        help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
+    )  # fmt: skip
     made.add_argument("--invite", default="", metavar="LINK", help="show where a link, or a file with one, would lead")
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you"))
+    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
     made.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
     )

@@ -117,6 +117,11 @@ def resources() -> Path:
     return installed if installed.is_dir() else package.parents[1] / "resources"
 
 
+def example() -> Path:
+    """A recorded run of a real swarm, to be watched before there is one of one's own."""
+    return resources() / "example.jsonl"
+
+
 def starter() -> Path:
     """The model that ships with Waggle, a plain transformers folder."""
     return resources() / "starter"

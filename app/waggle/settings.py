@@ -104,6 +104,7 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the window looks and what it does by itself. A closed window goes to the tray, where there is one."""
 
+    welcomed: bool = False  # the questions of the first start were answered or skipped
     theme: Literal["system", "light", "dark", "high_contrast"] = "system"
     language: Literal["system", "en", "de"] = "system"
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100

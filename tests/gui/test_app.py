@@ -36,6 +36,8 @@ ENVIRONMENT = {
 
 
 def command(kind: str, home: Path, *more: str) -> list[str]:
+    """A window that asks no questions: somebody chose settings before."""
+    (home / "settings.toml").touch()
     return [sys.executable, "-c", PROGRAM, str(FAKE), kind, str(home), *more]
 
 

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+import shiboken6
 from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui import kept, pausing, tray
+from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.look import Look
 from waggle.gui.notices import notices
@@ -15,10 +17,10 @@ from waggle.gui.only_one import OnlyOne
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.tray import Tray
+from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import State
-from waggle.settings import Settings, Window
 
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
 
@@ -76,9 +78,10 @@ def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
 
 
 def test_ways_to_pause_name_their_end() -> None:
-    hour, tomorrow, after = (command for _words, command in pausing.ways(1000.0)[:3])
+    hour, tomorrow, away, after = (command for _words, command in pausing.ways(1000.0))
     assert hour.until == 4600.0
     assert tomorrow.until is not None
+    assert away.until_away
     assert after.after_round
 
 
@@ -105,9 +108,9 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
     wanted: bool, there: bool, hidden: bool,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(tray, "available", lambda: there)  # no test can have a system's tray come and go
-    shell = Shell(
-        look, Current(), Replay(recording), tmp_path / "window.json", lambda: Settings(window=Window(close_to_tray=wanted))
-    )
+    choices, home = Choices(None), Home(tmp_path)
+    choices.set({"window.close_to_tray": wanted})
+    shell = Shell(look, Current(), Replay(recording), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden
@@ -115,4 +118,6 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
     assert kept.read(tmp_path / "window.json").page == "live"
     shell.called("")
     assert shell.window.isVisible()
-    shell.window.hide()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)

@@ -21,6 +21,7 @@ from waggle.engine.teller import Teller
 from waggle.errors import EngineError, WaggleError
 from waggle.protocol import commands, events
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
+from waggle.protocol.sent import SentMessage, SentTold
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
@@ -61,6 +62,7 @@ class Lifecycle:
         self.swarms: Swarms | None = None
         self.person: Person | None = None
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
+        self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
         self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
 
     def round_ended(self) -> None:
@@ -158,6 +160,8 @@ class Lifecycle:
                 answers.append(Snapshot(state=self._teller.state))
             case commands.QueryHistory():
                 answers.append(self._history.told())
+            case commands.QuerySent():
+                answers.append(SentTold(messages=self.sent()))
             case _:
                 assert_never(command)
         return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))

@@ -148,6 +148,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         prepared.limits.hold(chosen.computer)
         choices.applied.append(lambda now: prepared.limits.hold(now.computer))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
+        lifecycle.sent = prepared.sent
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)

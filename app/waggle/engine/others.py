@@ -10,12 +10,14 @@ from waggle.engine import telling
 from waggle.engine.teller import Teller
 from waggle.errors import CharterError, EngineError, SettingsError
 from waggle.protocol import events
+from waggle.protocol.sent import SentMessage
 from waggle.settings import Settings
 from waggle.swarm import admission, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.seed import fetch_charter
+from waggle.swarm.sent import readable
 from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
 from waggle.tasks import charter as charters
@@ -103,6 +105,22 @@ def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
     except ValueError as error:
         raise EngineError(f"{peer} is no peer's id.", "Copy it whole: `waggle ctl peers` lists them.") from error
     swarm.choose(peer_id, choice)
+
+
+def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
+    """The last few messages that left this computer, newest first, every value of them written out."""
+    if isinstance(swarm, SoloSwarm):
+        return ()
+    return tuple(
+        SentMessage(
+            at=message.at,
+            kind=message.kind,
+            to=f"{name_of(message.to)} ({text_of(message.to)})" if message.to else "",
+            size=len(message.content),
+            text=readable(message),
+        )
+        for message in swarm.sent()
+    )
 
 
 def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:

@@ -20,6 +20,7 @@ from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
+from waggle.protocol.sent import SentMessage
 from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
 from waggle.settings import Computer, Model, Settings
@@ -45,6 +46,7 @@ class Prepared:
     watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or with a fault of ours in its background work
     choose_peer: Callable[[str, Choice], None]
     addresses: swarms.Addresses
+    sent: Callable[[], tuple[SentMessage, ...]]
     rules: Rules
     opened: Opened
     keeper: keeping.Keeper
@@ -96,6 +98,7 @@ async def prepare(
         watch_swarm=swarm.run,
         choose_peer=partial(others.choose, swarm),
         addresses=swarm.addresses,
+        sent=partial(others.sent, swarm),
         rules=_rules(chosen, charter),
         opened=opened,
         keeper=keeping.Keeper(

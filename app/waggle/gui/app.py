@@ -12,8 +12,10 @@ from typing import cast, get_args
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from waggle import paths, settings
-from waggle.errors import EngineError, SettingsError
+from waggle import paths
+from waggle.errors import EngineError
+from waggle.gui import language
+from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line
 from waggle.gui.look import Look, Theme
@@ -46,14 +48,17 @@ def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
     home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
-    look = Look(_theme(arguments.theme or _chosen(home, arguments.overrides).window.theme))
+    choices = Choices(home.settings, arguments.overrides)
+    wanted = choices.settings.window
+    language.use(language.chosen(wanted.language))
+    look = Look(_theme(arguments.theme or wanted.theme), text_percent=wanted.text_percent)
     look.dress()
     app.setWindowIcon(mark_icon(look))
     if arguments.screenshot is not None and arguments.replay is not None:
         return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
-        return _shown(app, Shell(look, Current(), Replay(arguments.replay, arguments.speed), None, settings.Settings), arguments)
-    return _first(app, look, home, arguments)
+        return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), Choices(None)), arguments)
+    return _first(look, home, choices, arguments)
 
 
 def application() -> QApplication:
@@ -61,7 +66,7 @@ def application() -> QApplication:
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
     app.setApplicationName("Waggle")
-    app.setDesktopFileName("waggle")
+    app.setDesktopFileName("io.waggle.Waggle")
     app.setStyle("Fusion")
     app.setQuitOnLastWindowClosed(False)
     return app
@@ -83,7 +88,7 @@ def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     return 0 if window.grab().save(str(picture)) else 1
 
 
-def _first(app: QApplication, look: Look, home: paths.Home, arguments: Arguments) -> int:
+def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments) -> int:
     """The window of a home, or the one that is open already."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
@@ -93,24 +98,29 @@ def _first(app: QApplication, look: Look, home: paths.Home, arguments: Arguments
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
     to_engine = ["--home", str(home.root), *(part for value in arguments.overrides for part in ("--set", value))]
-    engine = EngineProcess(command_line(to_engine))
-    shell = Shell(look, Current(), engine, home.window, lambda: _chosen(home, arguments.overrides))
+    shell = Shell(look, Current(), EngineProcess(command_line(to_engine)), choices, home)
     one.called.connect(shell.called)
-    code = _shown(app, shell, arguments)
+    code = _shown(shell, arguments, first=is_first(home, choices, arguments.overrides))
     one.release()
     return code
 
 
-def _shown(app: QApplication, shell: Shell, arguments: Arguments) -> int:
+def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> bool:
+    """Whether nobody has been asked yet. Who sets things by hand, or was here before there were questions, is not asked."""
+    return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
+
+
+def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
     sys.excepthook = _Reporter(shell)
-    Opened(app, shell.called)
-    loop = qasync.QEventLoop(app)
+    Opened(application(), shell.called)
+    loop = qasync.QEventLoop(application())
     asyncio.set_event_loop(loop)
     shell.left.connect(end)
-    shell.begin(arguments.page)
-    QTimer.singleShot(0, shell.start)
+    shell.begin(arguments.page, first=first)
+    if not first:
+        QTimer.singleShot(0, shell.start)
     if arguments.invite:
         QTimer.singleShot(0, lambda: shell.called(arguments.invite))
     with loop:
@@ -121,13 +131,6 @@ def _shown(app: QApplication, shell: Shell, arguments: Arguments) -> int:
 def end() -> None:
     """End the event loop. Not `quit`: that asks the windows first, and ours says no until the engine has left."""
     QApplication.exit(0)
-
-
-def _chosen(home: paths.Home, overrides: tuple[str, ...]) -> settings.Settings:
-    try:
-        return settings.read(home.settings, overrides)
-    except SettingsError:  # the engine reads the same file and says in the window what is wrong with it
-        return settings.Settings()
 
 
 def _theme(name: str) -> Theme:

@@ -31,6 +31,7 @@ class EngineProcess(QObject):
     told = Signal(object)
     refused = Signal(str, str)
     ended = Signal()
+    complained = Signal(str)  # a line of its stderr
 
     def __init__(
         self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
@@ -119,6 +120,7 @@ class EngineProcess(QObject):
     def _listen(self) -> None:
         for line in _bytes(self._process.readAllStandardError()).decode("utf-8", "replace").splitlines():
             self._complaints.append(line)
+            self.complained.emit(line)
             log.info("engine: %s", line)
 
     def _give_up(self, error: EngineError, line: bytes) -> None:

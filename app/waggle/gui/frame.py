@@ -3,20 +3,20 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QToolButton
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QToolButton
 
-from waggle.gui.look import Look, Theme
+from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Mark, Sign
 from waggle.gui.parts import Line, column, restyle, row, text
-from waggle.gui.words import figure, plural, size, tr
+from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
-PAGES = {"home": "Home", "live": "Live", "progress": "Progress", "peers": "Peers", "swarms": "Swarms", "you": "You"}
-THEMES: dict[Theme, str] = {
-    "system": "As the system", "light": "Light", "dark": "Dark", "high_contrast": "High contrast",
+PAGES = {
+    "home": later("Home"), "live": later("Live"), "progress": later("Progress"), "peers": later("Peers"),
+    "swarms": later("Swarms"), "you": later("You"), "settings": later("Settings"), "help": later("Help"),
 }  # fmt: skip
+AT_THE_FOOT = ("settings", "help")
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
 
@@ -38,7 +38,8 @@ class RailButton(QToolButton):
         restyle(self, "compact", compact)
         under, beside = Qt.ToolButtonStyle.ToolButtonTextUnderIcon, Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         self.setToolButtonStyle(under if compact else beside)
-        self.setFixedSize(QSize(64, 52) if compact else QSize(self._look.size["rail"] - 24, 40))
+        rail, compact_rail = self._look.size["rail"] - 24, self._look.size["rail_compact"] - 20
+        self.setFixedSize(QSize(compact_rail, self._look.px(52)) if compact else QSize(rail, self._look.px(40)))
         self._tint()
 
     def _tint(self) -> None:
@@ -50,7 +51,7 @@ class RailButton(QToolButton):
 
 
 class Rail(QFrame):
-    """The pages there are, and the appearance at its foot."""
+    """The pages there are: those one watches, and at its foot those one goes to with a question."""
 
     chosen = Signal(str)
 
@@ -60,16 +61,16 @@ class Rail(QFrame):
         self._look = look
         self._name = text(look, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
+        group = QButtonGroup(self)
         for page, word in PAGES.items():
             self._buttons[page] = made = RailButton(look, page, tr(word))
             made.setCheckable(True)
-            made.setAutoExclusive(True)
             made.clicked.connect(self._chooser(page))
-        self._appearance = RailButton(look, "appearance", tr("Theme"))
-        self._appearance.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._appearance.setMenu(_theme_menu(look, self))
+            group.addButton(made)
+        above = [made for page, made in self._buttons.items() if page not in AT_THE_FOOT]
+        below = [self._buttons[page] for page in AT_THE_FOOT]
         self._head = row(Mark(look, 30), self._name, None, gap=10)
-        self._box: QBoxLayout = column(self._head, 12, *self._buttons.values(), None, self._appearance)
+        self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -80,7 +81,7 @@ class Rail(QFrame):
         self._box.setContentsMargins(side, 16, side - 1, 12)
         self._box.setSpacing(2 if compact else 4)
         self.setFixedWidth(self._look.size["rail_compact" if compact else "rail"])
-        for made in (*self._buttons.values(), self._appearance):
+        for made in self._buttons.values():
             made.set_compact(compact)
 
     def show_chosen(self, page: str) -> None:
@@ -88,22 +89,6 @@ class Rail(QFrame):
 
     def _chooser(self, page: str) -> Callable[[], None]:
         return lambda: self.chosen.emit(page)
-
-
-def _theme_menu(look: Look, parent: QFrame) -> QMenu:
-    menu = QMenu(parent)
-    group = QActionGroup(menu)
-    for theme, words in THEMES.items():
-        action = menu.addAction(tr(words))
-        action.setCheckable(True)
-        action.setChecked(look.theme == theme)
-        action.setActionGroup(group)
-        action.triggered.connect(_user(look, theme))
-    return menu
-
-
-def _user(look: Look, theme: Theme) -> Callable[[], None]:
-    return lambda: look.use(theme)
 
 
 class Status(QFrame):
@@ -141,11 +126,11 @@ class Status(QFrame):
     def show_state(self, state: State) -> None:
         said = sentence(state)
         self._sign.show_sign(said.sign, SIGN_INK[said.tone])
-        self._word.say(said.word)
+        self._word.say(told(said.word))
         words = (
-            f"{said.says.removesuffix('.')}. {said.detail}"
+            f"{told(said.says).removesuffix('.')}. {told(said.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
-            else said.says
+            else told(said.says)
         )
         self._says.say(words)
         for line, shown in zip(self._figures, figures(state), strict=True):

@@ -9,26 +9,18 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
 from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign, Stages
-from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, text
-from waggle.gui.words import clock, figure, plural, tr
+from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set_tip, text
+from waggle.gui.profile import Profile, threads_of
+from waggle.gui.report import report
+from waggle.gui.why import Why
+from waggle.gui.words import clock, figure, later, told, tr
 from waggle.protocol.commands import Pause, Resume
 from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
 
 RECENT = 900.0  # seconds for which a warning stays on Home
-STAGE_WORDS = {"draw": "Drawing", "answer": "Answering", "judge": "Judging", "share": "Sharing", "gather": "Gathering",
-               "learn": "Learning"}  # fmt: skip
-
-
-def report(state: State) -> str:
-    """What went wrong as plain text, for a person who can help."""
-    parts = [sentence(state).says, sentence(state).detail]
-    if state.ready is not None:
-        parts.append(f"Waggle {state.ready.version}, {state.ready.backend} on {state.ready.device}, {state.ready.model}")
-    parts.append(f"round {state.round}, saved round {state.saved_round}, event {state.seq}")
-    if state.problem is not None and state.problem.detail:
-        parts.append(state.problem.detail)
-    return "\n".join(parts) + "\n"
+STAGE_WORDS = {"draw": later("Drawing"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
+               "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
 
 def progress_words(state: State) -> tuple[str, int, int]:
@@ -61,15 +53,22 @@ class Hero(QFrame):
         self._since = Line(look, role="small", tone="text_faint")
         self._says = text(look, "", "display", wrap=True)
         self._detail = text(look, "", "body", "soft", wrap=True)
+        self._why = Why(look, self)
+        self._why.commanded.connect(self.commanded)
+        self._why_button = Button(look, tr("Why?"), "link")
+        self._why_button.clicked.connect(self._show_why)
+        self.profile = Profile(look)
+        self._use = text(look, tr("Use of this computer"), "small", "soft")
         self._warning_sign = Sign(look, "warn", "text_soft")
         self._fact = Line(look, role="small", tone="text_soft")
         self._stage = Line(look, role="small", tone="text_soft", right=True)
         self._cells = Stages(look)
         self._make_buttons(look)
         self._look = look
-        self._words = column(row(self._chip, self._since, None, gap=10), 2, self._says, self._detail, gap=6)
+        head = row(self._chip, self._since, self._why_button, None, gap=10)
+        self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
-        self._below = row(self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
+        self._below = row(self._use, self.profile, 4, self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
         self._box = column(top, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
         self.setLayout(self._box)
@@ -77,7 +76,7 @@ class Hero(QFrame):
 
     def _make_buttons(self, look: Look) -> None:
         self._main = Button(look, tr("Pause"), "primary", "pause", join="left")
-        self._main.clicked.connect(self._act)
+        self._main.clicked.connect(self.act)
         self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
         self._second = Button(look, tr("Start again"))
@@ -102,15 +101,18 @@ class Hero(QFrame):
     def show_state(self, state: State, now: float) -> None:
         self._state = state
         said = sentence(state, clock)
-        self._chip.say(said.word, "plain" if said.tone == "plain" else said.tone, said.sign)
+        self._chip.say(told(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
         self._since.say(
             tr("since %1").replace("%1", clock(state.phase_since)) if state.phase_since and state.phase != "preparing" else ""
         )
-        _say(self._says, said.says.removesuffix("."))
-        _say(self._detail, said.detail)
+        _say(self._says, told(said.says).removesuffix("."))
+        _say(self._detail, told(said.detail))
+        self._why.show_ticks(said.why)
+        self._why_button.setVisible(bool(said.why))
         self._show_fact(state, now)
         words, done, total = progress_words(state)
         self._stage.say(words)
+        self._show_profile(state)
         self._cells.show_stage(done, total)
         self._show_action(said)
 
@@ -118,13 +120,24 @@ class Hero(QFrame):
         warning = next((warned for warned in state.warnings if now - warned.at < RECENT), None)
         self._warning_sign.setVisible(warning is not None)
         if warning is not None:
-            self._fact.say(f"{warning.title} {warning.advice}".strip())
+            self._fact.say(f"{told(warning.title)} {told(warning.advice)}".strip())
         elif state.ready is not None:
-            words = plural(state.ready.threads, "Uses %n core of %1 with %2", "Uses %n cores of %1 with %2")
-            words = words.replace("%1", str(state.ready.cores)).replace("%2", state.ready.backend)
-            self._fact.say(f"{words}; {state.ready.device_reason}" if state.ready.device_reason else words)
+            threads = threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
+            words = tr("%1 of %2 cores with %3") if state.ready.cores > 1 else tr("%1 of %2 core with %3")
+            words = words.replace("%1", str(threads)).replace("%2", str(state.ready.cores))
+            self._fact.say(words.replace("%3", state.ready.backend))
+            set_tip(self._fact, told(state.ready.device_reason))
         else:
             self._fact.say("")
+
+    def _show_profile(self, state: State) -> None:
+        for part in (self._use, self.profile):
+            part.setVisible(state.settings is not None and state.ready is not None)
+        if state.settings is not None and state.ready is not None:
+            self.profile.show_settings(state.settings, state.ready.cores)
+
+    def _show_why(self) -> None:
+        self._why.open_below(self._why_button)
 
     def _show_action(self, said: Sentence) -> None:
         stopped = said.action in ("none", "copy_report") and self._can_start()
@@ -134,7 +147,7 @@ class Hero(QFrame):
             "anyway": (tr("Contribute anyway"), "play"),
             "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
         }[said.action]  # fmt: skip
-        plain = said.action == "copy_report"
+        plain = said.action in ("copy_report", "anyway")
         restyle(self._main, "kind", "plain" if plain else "primary")
         restyle(self._main, "join", "left" if said.action == "pause" else "")
         self._main.become("plain" if plain else "primary", words, icon)
@@ -144,7 +157,8 @@ class Hero(QFrame):
         self._main.setEnabled(not waiting)
         self._more.setEnabled(not waiting)
 
-    def _act(self) -> None:
+    def act(self) -> None:
+        """Do what the one button says."""
         match sentence(self._state).action:
             case "pause" | "pause_now":
                 self._ask(pausing.at_once())

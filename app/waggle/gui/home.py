@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QFrame, QScrollArea, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui import series
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
-from waggle.gui.parts import Button, Line, Page, column, frame, held, row, set_tip, text
+from waggle.gui.parts import Button, Line, Page, column, frame, held, row, scrolled, set_tip, text
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
-from waggle.gui.words import ago, figure, one_line, plural, reward, size, tr
+from waggle.gui.words import ago, figure, one_line, plural, reward, size, told, tr
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -101,7 +101,7 @@ class Swarm(QFrame):
         members = len(here) + 1
         self._facts[0].say(plural(members, "only you", "%n, you included") if ready else "–")
         self._facts[1].say(one_line(ready.model) if ready else "–")
-        self._facts[2].say(_specialties([info.title for info in ready.specialties]) if ready else "–")
+        self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
         here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
         faces = here[: self._shown]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
@@ -204,8 +204,8 @@ class Me(QFrame):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
-        self._note.say(ready.model_note if ready else "")
-        set_tip(self._note, ready.model_note if ready else "")
+        self._note.say(told(ready.model_note) if ready else "")
+        set_tip(self._note, told(ready.model_note) if ready else "")
 
 
 class Home(Page):
@@ -232,7 +232,7 @@ class Home(Page):
         for low in (self._good, self._me):
             low.setMaximumHeight(LOWEST)  # what room is left belongs to the line
         self._box = column(self.hero, self._rows[0], (self._rows[1], 3), (self._rows[2], 2))
-        self.area = _scrolled(self._box)
+        self.area = scrolled(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
 
@@ -279,16 +279,3 @@ def _sent(state: State) -> str:
     taken = sum(peer.taken for peer in state.peers.values())
     published = tr("%1 published; ").replace("%1", size(state.totals.bytes_shared))
     return published + plural(taken, "%n taken by peers", "%n taken by peers")
-
-
-def _scrolled(box: QBoxLayout) -> QScrollArea:
-    inner = QWidget()
-    inner.setObjectName("scrolled")
-    inner.setLayout(box)
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setWidget(inner)
-    return area

@@ -10,7 +10,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, menu_button, page_head, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.stepper import Stepper
-from waggle.gui.words import figure, one_line, plural, tr
+from waggle.gui.words import figure, one_line, plural, told, tr
 from waggle.protocol.sentence import DOING, sentence
 from waggle.protocol.state import Card, State
 
@@ -126,9 +126,9 @@ class Live(Page):
             newer = sum(made.key not in held for made in state.cards)
             return tr("Feed held. ") + plural(newer, "%n newer question is waiting", "%n newer questions are waiting")
         if state.phase == "contributing" and state.stage is not None:
-            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", DOING[state.stage])
+            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", told(DOING[state.stage]))
             return words
-        return sentence(state).says
+        return told(sentence(state).says)
 
     def _empty_words(self) -> str:
         if self._state.cards and (self._specialty or self._whose.index):
@@ -150,7 +150,7 @@ class Live(Page):
         menu = QMenu(self._menu_button)
         group = QActionGroup(menu)
         for title in ("", *titles):
-            action = menu.addAction(one_line(title).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action = menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
             action.setCheckable(True)
             action.setChecked(title == self._specialty)
             action.setActionGroup(group)
@@ -159,7 +159,7 @@ class Live(Page):
     def _chooser(self, title: str) -> Callable[[], None]:
         def choose() -> None:
             self._specialty = title
-            self._menu_button.say(one_line(title).replace("&", "&&") or tr("All specialties"), "down")
+            self._menu_button.say(told(one_line(title)).replace("&", "&&") or tr("All specialties"), "down")
             self._redraw()
 
         return choose

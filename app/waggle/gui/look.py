@@ -80,13 +80,13 @@ class Look(QObject):
 
     changed = Signal()
 
-    def __init__(self, theme: Theme = "system", parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme = "system", parent: QObject | None = None, *, text_percent: int = 100) -> None:
         super().__init__(parent)
         self.theme: Theme = theme
         self.mode: Mode = _system_mode() if theme == "system" else theme
-        self.size = tokens().size
         self.space = tokens().space
         self._fonts: dict[str, QFont] = {}
+        self.set_text(text_percent)
         load_fonts()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._system_changed)
 
@@ -97,13 +97,25 @@ class Look(QObject):
         self.dress()
         self.changed.emit()
 
+    def set_text(self, percent: int) -> None:
+        """How large words are, and what holds them. A window that is on screen has to be made anew."""
+        self._scale = percent / 100
+        self.size = {name: self.px(size) for name, size in tokens().size.items()}
+        self._fonts.clear()
+
+    def px(self, size: float) -> int:
+        """A size of something that holds words, in logical pixels."""
+        return round(size * self._scale)
+
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         app.setPalette(self.palette())
         app.setFont(self.font("body"))
-        app.setStyleSheet(self.style_sheet())
+        sheet = self.style_sheet()
+        if app.styleSheet() != sheet:  # every widget there is would be dressed again
+            app.setStyleSheet(sheet)
 
     def colour(self, role: str) -> QColor:
         value = tokens().colour[self.mode][role]
@@ -113,7 +125,7 @@ class Look(QObject):
 
     def font(self, role: str) -> QFont:
         if role not in self._fonts:
-            self._fonts[role] = _font(tokens().type[role])
+            self._fonts[role] = _font(tokens().type[role], self._scale)
         return self._fonts[role]
 
     def draw_icon(self, painter: QPainter, name: str, role: str, place: QRectF) -> None:
@@ -151,9 +163,9 @@ class Look(QObject):
             self.use("system")
 
 
-def _font(entry: TypeRole) -> QFont:
+def _font(entry: TypeRole, scale: float) -> QFont:
     font = QFont(tokens().family[entry.family])
-    font.setPixelSize(entry.size)
+    font.setPixelSize(max(8, round(entry.size * scale)))
     font.setWeight(QFont.Weight(entry.weight))
     font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, 100 + entry.tracking)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.gui.words import one_line, tr
+from waggle.gui.words import one_line, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
@@ -22,7 +22,7 @@ def notices(before: State, after: State) -> list[Notice]:
     made = []
     if after.problem is not None and after.problem != before.problem:
         said = sentence(after)
-        made.append(Notice(kind="problems", title=said.says, words=said.detail))
+        made.append(Notice(kind="problems", title=told(said.says), words=told(said.detail)))
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
@@ -32,7 +32,7 @@ def notices(before: State, after: State) -> list[Notice]:
 
 
 def _solved(specialty: str) -> str:
-    return tr("Your model solved its first question: %1").replace("%1", tr(one_line(specialty)))
+    return tr("Your model solved its first question: %1").replace("%1", told(one_line(specialty)))
 
 
 def _from(name: str) -> str:

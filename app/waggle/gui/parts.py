@@ -5,7 +5,19 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)  # fmt: skip
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
@@ -188,8 +200,8 @@ class Button(QPushButton):
         self.setProperty("kind", kind)
         self.setProperty("join", join)
         self.setFont(look.font("strong" if kind == "primary" else "label"))
-        height = 40 if kind == "primary" else look.size["control_small"] if small else look.size["control"]
-        self.setFixedHeight({"link": 24, "segment": 26}.get(kind, height))
+        height = look.px(40) if kind == "primary" else look.size["control_small"] if small else look.size["control"]
+        self.setFixedHeight({"link": look.px(24), "title": look.px(24), "segment": look.px(26)}.get(kind, height))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(words)
         look.changed.connect(self._tint)
@@ -207,7 +219,7 @@ class Button(QPushButton):
         if kind != self._kind:
             self._kind, self._icon = kind, ""
             self.setFont(self._look.font("strong" if kind == "primary" else "label"))
-            self.setFixedHeight(40 if kind == "primary" else self._look.size["control"])
+            self.setFixedHeight(self._look.px(40) if kind == "primary" else self._look.size["control"])
         self.say(words, icon)
 
     def named(self, name: str) -> "Button":
@@ -244,14 +256,15 @@ class Segments(QFrame):
         self.setAccessibleName(name)
         self.index = 0
         self._parts = [Button(look, word, "segment") for word in words]
+        self._group = QButtonGroup(self)
         for i, part in enumerate(self._parts):
             part.setCheckable(True)
-            part.setAutoExclusive(True)
+            self._group.addButton(part)
             part.setAccessibleName(f"{name}: {words[i]}")
             part.clicked.connect(self._chooser(i))
         self._parts[0].setChecked(True)
         self.setLayout(row(*self._parts, gap=2, margins=(3, 3, 3, 3)))
-        self.setFixedHeight(34)
+        self.setFixedHeight(look.px(34))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
 
     def choose(self, index: int) -> None:
@@ -259,8 +272,34 @@ class Segments(QFrame):
         self.index = index
         self.chosen.emit(index)
 
+    def mark(self, index: int | None) -> None:
+        """Show what is chosen, saying nothing; None: neither of them."""
+        group = self._group
+        group.setExclusive(False)
+        for i, part in enumerate(self._parts):
+            part.setChecked(i == index)
+        group.setExclusive(True)
+        self.index = index or 0
+
+    def parts(self) -> Sequence[QWidget]:
+        return self._parts
+
     def _chooser(self, index: int) -> Callable[[], None]:
         return lambda: self.choose(index)
+
+
+def scrolled(box: QLayout) -> QScrollArea:
+    """What is higher than the page, to be moved up and down."""
+    inner = QWidget()
+    inner.setObjectName("scrolled")
+    inner.setLayout(box)
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(inner)
+    return area
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QHBoxLayout:

@@ -33,6 +33,7 @@ def ways(now: float) -> list[tuple[str, Pause]]:
     return [
         (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=command_id(), until=now + 3600)),
         (tr("Until tomorrow morning"), Pause(id=command_id(), until=tomorrow_morning(now))),
+        (tr("Until I am away"), Pause(id=command_id(), until_away=True)),
         (tr("After this round"), Pause(id=command_id(), after_round=True)),
     ]
 

@@ -11,7 +11,7 @@ from waggle.gui.paint import CHIP, Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
 from waggle.gui.pausing import command_id
 from waggle.gui.peer_table import SIGNS, name_of
-from waggle.gui.words import tr, visible
+from waggle.gui.words import told, tr, visible
 from waggle.protocol.about_peer import about, standing
 from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import Choice, PeerInfo
@@ -92,7 +92,7 @@ class PeerStrip(QFrame):
             self._name.say(name_of(peer))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else visible(about(peer, now)))
+        self._says.setText(tr(HINT) if peer is None else told(visible(about(peer, now))))
         self._show()
 
     def show_replay(self) -> None:

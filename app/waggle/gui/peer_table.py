@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP_INK, draw_avatar
 from waggle.gui.parts import tip
-from waggle.gui.words import figure, one_line, short_ago, tr, visible
+from waggle.gui.words import figure, one_line, short_ago, told, tr, visible
 from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 
@@ -93,9 +93,9 @@ class PeerTable(QAbstractTableModel):
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
-                return visible(about(peer, self._now))
+                return told(visible(about(peer, self._now)))
             case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
-                return tip(visible(about(peer, self._now)))
+                return tip(told(visible(about(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
                 return tip(self._cells[index.row()][index.column()])
             case _:

@@ -10,7 +10,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import CHIP, Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import LONGEST, ago, one_line, plural, reward, tr, visible
+from waggle.gui.words import LONGEST, ago, one_line, plural, reward, told, tr, visible
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -182,7 +182,7 @@ class QuestionCard(QFrame):
         own = state.ready.node if state.ready else "me"
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
-        self._specialty.say(one_line(card.specialty), "plain" if card.mine else "peer")
+        self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._question.say(one_line(card.question))
         self._whole.setText("\n".join(visible(line) for line in card.question[:LONGEST].splitlines()))
 

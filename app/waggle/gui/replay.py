@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from waggle import paths
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -24,6 +25,7 @@ class Replay(QObject):
         self, path: Path, speed: float = 1.0, parent: QObject | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(parent)
+        self.is_example = path == paths.example()
         self._lines: Iterator[AnyEvent | None] = wire.recording(path)
         self._speed, self._clock = max(0.01, speed), clock
         self._next: AnyEvent | None = None

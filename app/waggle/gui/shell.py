@@ -1,68 +1,88 @@
 """The shell: what outlives a window. It owns the tray, shows and hides the window, and sees that everything leaves in time."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
-from waggle.gui import kept, notices, tray
+from waggle import paths
+from waggle.gui import kept, language, notices, tray
+from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
-from waggle.gui.look import Look
+from waggle.gui.journal import Journal
+from waggle.gui.look import Look, Theme
 from waggle.gui.replay import Replay
 from waggle.gui.tray import Tray
+from waggle.gui.welcome import Welcome
 from waggle.gui.window import Window
 from waggle.gui.words import tr
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
-from waggle.settings import Settings
+from waggle.settings import Settings, Value
 
 Source = EngineProcess | Replay
 
 
 class Shell(QObject):
-    """Window, tray and the source of events; `chosen` gives the settings as they are at the moment of asking.
+    """Window, tray, settings and the source of events. `left` says that nothing is running any more.
 
-    `left` says that nothing is running any more.
+    A window is made anew when its words or their size change: whatever it shows is in the State, so nothing is lost.
     """
 
     left = Signal()
 
-    def __init__(self, look: Look, current: Current, source: Source, memory: Path | None, chosen: Callable[[], Settings]) -> None:
+    def __init__(self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None) -> None:
         super().__init__()
-        self._look, self._current, self._source, self._memory, self._chosen = look, current, source, memory, chosen
-        self._kept = kept.read(memory) if memory is not None else kept.Kept()
+        self._look, self._current, self._source, self._home = look, current, source, home
+        self._kept = kept.read(home.window) if home is not None else kept.Kept()
         self._told = State()
+        self._invite = ""
+        self.choices, self.journal = choices, Journal(self)
+        self._worn = _worn(choices.settings)
         self.window = self._made_window()
-        self.tray = Tray(look, self)
-        self.tray.raised.connect(self.raise_window)
-        self.tray.commanded.connect(self.send)
-        self.tray.leave_wanted.connect(self.leave)
+        self.tray = self._made_tray()
+        self._connect(source)
+        choices.changed.connect(self._settings_changed)
         current.changed.connect(self._changed)
-        source.told.connect(current.take)
+
+    def _connect(self, source: Source) -> None:
+        source.told.connect(self._current.take)
+        source.told.connect(self.journal.take)
         if isinstance(source, EngineProcess):
+            self.choices.ask = source.send
+            source.complained.connect(self.journal.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self.left)
         else:
-            current.tell_time_by_events()
+            self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
         QGuiApplication.instance().commitDataRequest.connect(self.leave)  # type: ignore[union-attr]
 
-    def begin(self, page: str | None) -> None:
-        """Show the window where it stood, and start the source of events."""
+    def begin(self, page: str | None, *, first: bool = False) -> None:
+        """Show the window where it stood; at the very first start, the few questions that come before everything."""
         self.window.restoreGeometry(self._kept.geometry_bytes)
         self.window.show_page(page or self._kept.page)
+        if first:
+            welcome = Welcome(self._look)
+            welcome.invited.connect(self._remember_invite)
+            welcome.done.connect(self._welcomed)
+            self.window.cover(welcome)
         self.window.show()
         self.tray.show()
 
     def start(self) -> None:
+        """Let events come: from an engine, or from a recording."""
         self._source.start()
         self._current.flush()  # the first drawing came before there was an engine, and offered to start one
+        if self._invite:
+            self.window.show_invite(self._invite)
+            self._invite = ""
 
     def raise_window(self) -> None:
-        self.window.showNormal() if self.window.isMinimized() else self.window.show()
+        if self.window.isMinimized():
+            self.window.showNormal()
+        self.window.show()
+        self.window.redraw()
         self.window.raise_()
         self.window.activateWindow()
 
@@ -88,19 +108,38 @@ class Shell(QObject):
     def _made_window(self) -> Window:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
-        window = Window(self._look, self._current, can_start=can_start)
+        window = Window(
+            self._look, self._current, choices=self.choices, journal=self.journal, home=self._home, can_start=can_start
+        )
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(source.start)
         else:
-            window.show_replay()
+            window.show_replay(example=source.is_example)
         return window
+
+    def _made_tray(self) -> Tray:
+        made = Tray(self._look, self)
+        made.raised.connect(self.raise_window)
+        made.commanded.connect(self.send)
+        made.leave_wanted.connect(self.leave)
+        made.show_state(self._current.state)
+        return made
+
+    def _welcomed(self, values: dict[str, Value]) -> None:
+        """The questions are answered or skipped: they are not asked again, and the engine may start."""
+        self.choices.set({"window.welcomed": True, **values})
+        self.window.uncover()
+        self.start()
+
+    def _remember_invite(self, link: str) -> None:
+        self._invite = link
 
     def _closed(self) -> None:
         """The person closed the window: to the tray where there is one and it is wanted, else everything ends."""
-        if self.window.leaving or not (self._chosen().window.close_to_tray and tray.available()):
+        if self.window.leaving or not (self.choices.settings.window.close_to_tray and tray.available()):
             self.leave()
             return
         self.window.hide()
@@ -110,23 +149,55 @@ class Shell(QObject):
         self._remember()
 
     def _remember(self) -> None:
-        if self._memory is None:
-            return
         geometry = kept.geometry_text(bytes(self.window.saveGeometry().data()))
         self._kept = replace(self._kept, geometry=geometry, page=self.window.page)
-        kept.write(self._memory, self._kept)
+        if self._home is not None:
+            kept.write(self._home.window, self._kept)
+
+    def _settings_changed(self) -> None:
+        """Theme, language and the size of words hold at once."""
+        worn, self._worn = self._worn, _worn(self.choices.settings)
+        theme, spoken, percent = self._worn
+        if worn[0] != theme:
+            self._look.use(theme)
+        if worn[1:] != self._worn[1:]:
+            language.use(language.chosen(spoken))
+            self._look.set_text(percent)
+            self._look.use(theme)
+            self._renew()
+
+    def _renew(self) -> None:
+        """The same window in other words."""
+        old, shown = self.window, self.window.isVisible()
+        self.window = self._made_window()
+        self.window.setGeometry(old.geometry())
+        self.window.show_page(old.page)
+        self.window.setVisible(shown)
+        old.closing.disconnect()
+        old.hide()
+        old.deleteLater()
+        self.tray.hide()
+        self.tray.deleteLater()
+        self.tray = self._made_tray()
+        self.tray.show()
 
     def _changed(self) -> None:
         before, self._told = self._told, self._current.state
+        self.choices.hear(self._told)
         self.tray.show_state(self._told)
         news = notices.notices(before, self._told) if not self.window.isActiveWindow() else []
-        wanted = self._chosen().window if news else Settings().window
+        wanted = self.choices.settings.window
         for notice in news:
             if wanted.notify_problems if notice.kind == "problems" else wanted.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
 
     def _refused(self, title: str, advice: str) -> None:
         self.window.refused(title, advice)
+        self.choices.changed.emit()  # what was shown as changed is as it was
 
     def _replay_ended(self, skipped: int) -> None:
-        self.window.show_replay(skipped)
+        self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example)
+
+
+def _worn(chosen: Settings) -> tuple[Theme, str, int]:
+    return chosen.window.theme, chosen.window.language, chosen.window.text_percent

@@ -6,9 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QGridLayout, QLayout, QStackedWidget, QWidget
 
-from waggle.gui.home import _scrolled
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, card, column, held, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, card, column, held, page_head, row, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
@@ -61,7 +60,7 @@ class Swarms(Page):
         self._invitation.save_wanted.connect(self._save_wanted)
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
-        for view in (_scrolled(self._cards), self._join_view(), _scrolled(self._sheets), held(column((self._form, 1))),
+        for view in (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
                      held(column(self._invitation, None))):  # fmt: skip
             self._views.addWidget(view)
         self._box = column(page_head(look, tr("Swarms"), self._line, self._join, self._new, self._ask_others), (self._views, 1))

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Mark
-from waggle.gui.words import clock, tr
+from waggle.gui.words import clock, told, tr
 from waggle.protocol.commands import Resume
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
@@ -84,7 +84,7 @@ class Tray(QObject):
 
     def show_state(self, state: State) -> None:
         said = sentence(state, clock)
-        self._says.setText(f"{said.word}: {said.says}".replace("&", "&&"))
+        self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
         self.icon.setToolTip(tooltip(state))
         self._resume.setVisible(said.action == "resume")
         pausable = said.action in ("pause", "pause_now")
@@ -108,5 +108,5 @@ class Tray(QObject):
 def tooltip(state: State) -> str:
     """The sentence, and what ends it, as far as a tooltip has room."""
     said = sentence(state, clock)
-    words = f"Waggle: {said.says} {said.detail}"
-    return words if len(words) <= LONGEST_TIP else f"Waggle: {said.says}"[:LONGEST_TIP]
+    words = f"Waggle: {told(said.says)} {told(said.detail)}"
+    return words if len(words) <= LONGEST_TIP else f"Waggle: {told(said.says)}"[:LONGEST_TIP]

@@ -1,23 +1,29 @@
-"""The window: rail, pages, status bar. Shows one State, sends commands, and sees that the engine leaves before it does."""
+"""The window: rail, pages, status bar. Shows one State, and carries what a person asks for to whoever answers."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle import paths
+from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, Status
+from waggle.gui.help_page import HelpPage
 from waggle.gui.home import Home
+from waggle.gui.journal import Journal
 from waggle.gui.live import Live
 from waggle.gui.look import Look
-from waggle.gui.parts import Page, column, row
+from waggle.gui.parts import Page, column, held, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
+from waggle.gui.settings_page import SettingsPage
 from waggle.gui.swarms import Swarms
-from waggle.gui.words import tr
+from waggle.gui.words import told, tr
 from waggle.gui.you import You
+from waggle.protocol.sentence import sentence
 
 NOTICE_MS = 8000
 SMALLEST = (900, 600)
@@ -34,24 +40,33 @@ class Window(QWidget):
     closing = Signal()
     leave_wanted = Signal()
 
-    def __init__(self, look: Look, current: Current, *, can_start: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, look: Look, current: Current, *, choices: Choices | None = None, journal: Journal | None = None,
+        home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.setObjectName("window")
         self.setWindowTitle("Waggle")
         self.setMinimumSize(*SMALLEST)
         self._look, self._current = look, current
         self._compact: bool | None = None
+        self._said = ""
         self.leaving = False
         self.page = "home"
         self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look)
-        self.pages: dict[str, Page] = {"home": self.home, "live": Live(look), "progress": Progress(look), "peers": self.peers,
-                                       "swarms": self.swarms, "you": self.you}  # fmt: skip
+        choices = choices or Choices(None, parent=self)
+        journal = journal or Journal(self)
+        self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
+        self._made_when_seen: dict[str, Callable[[], Page]] = {
+            "live": lambda: Live(look), "progress": lambda: Progress(look), "settings": lambda: SettingsPage(look, choices),
+            "help": lambda: HelpPage(look, journal, home),
+        }  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
-        self._stack = QStackedWidget()
+        self._stack, self._all = QStackedWidget(), QStackedWidget()
         for page in self.pages.values():
-            self._stack.addWidget(page)
-            page.commanded.connect(self.commanded)
-        self.setLayout(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0))
+            self._add(page)
+        self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
+        self.setLayout(column(self._all))
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
         self._notice_end.setInterval(NOTICE_MS)
@@ -59,25 +74,65 @@ class Window(QWidget):
         self.rail.chosen.connect(self.show_page)
         self.home.page_wanted.connect(self.show_page)
         self.home.start_wanted.connect(self.start_wanted)
+        self.home.hero.profile.chosen.connect(choices.set)
+        choices.refused.connect(self.refused)
         current.changed.connect(self.redraw)
-        QShortcut(QKeySequence.StandardKey.Quit, self, self.leave_wanted.emit)
+        self._add_keys()
         self.show_page("home")
         self.resize(1280, 800)
         self.setFocus()  # nothing is chosen until the person chooses
+
+    def _add_keys(self) -> None:
+        QShortcut(QKeySequence.StandardKey.Quit, self, self.leave_wanted.emit)
+        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        QShortcut(QKeySequence("Ctrl+P"), self, self.home.hero.act)
+        for place, name in enumerate(PAGES, 1):
+            QShortcut(QKeySequence(f"Ctrl+{place}"), self, lambda name=name: self.show_page(name))
 
     def show_page(self, name: str) -> None:
         """Only the page that is seen is drawn, so it catches up now."""
         self.page = name = name if name in PAGES else "home"
         self.rail.show_chosen(name)
+        if name not in self.pages:
+            self.pages[name] = self._add(self._made_when_seen[name]())
         self._stack.setCurrentWidget(self.pages[name])
         self.redraw()
 
+    def _add(self, page: Page) -> Page:
+        """A page costs time when it is made and when the theme changes: most are made when they are first seen."""
+        self._stack.addWidget(page)
+        page.commanded.connect(self.commanded)
+        page.set_compact(bool(self._compact))
+        return page
+
+    def cover(self, widget: QWidget) -> None:
+        """Show something in place of everything, until `uncover`."""
+        self._all.addWidget(widget)
+        self._all.setCurrentWidget(widget)
+
+    def uncover(self) -> None:
+        while (widget := self._all.widget(1)) is not None:
+            self._all.removeWidget(widget)
+            widget.deleteLater()
+        self.redraw()
+
     def redraw(self) -> None:
+        """Draw what is seen; a window that is not seen costs nothing."""
+        if self.isHidden() and self._said:
+            return
         state = self._current.state
         page = self._stack.currentWidget()
         assert isinstance(page, Page)
         page.show_state(state, self._current.now())
         self.status.show_state(state)
+        self._announce(told(sentence(state).word))
+
+    def _announce(self, word: str) -> None:
+        """A screen reader hears of a new state, not of each round."""
+        if word != self._said:
+            self._said = word
+            if QAccessible.isActive():
+                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, told(sentence(self._current.state).says)))
 
     def notice(self, words: str) -> None:
         """Say something for a few seconds."""
@@ -87,34 +142,24 @@ class Window(QWidget):
     def refused(self, title: str, advice: str) -> None:
         """A command was not carried out."""
         self.release()
+        words = f"{told(title)} {told(advice)}".strip()
         for page in (self.swarms, self.you):
-            page.refused(f"{title} {advice}".strip())
-        self.notice(f"{title} {advice}".strip())
+            page.refused(words)
+        self.notice(words)
 
     def release(self) -> None:
         """What waits for an answer that will not come can be asked for again."""
         self.home.hero.release()
         self.peers.release()
 
-    def show_replay(self, skipped: int = 0) -> None:
+    def show_replay(self, skipped: int = 0, *, example: bool = False) -> None:
         """Say for good that this is no living engine."""
-        words = tr("Replay of a recorded run")
+        words = tr("Example: a real swarm of two, recorded") if example else tr("Replay of a recorded run")
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
         self.status.mark(words)
         self.peers.show_replay()
         self.setWindowTitle(f"Waggle: {words}")
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        compact = self.width() < self._look.size["compact_below"]
-        if compact != self._compact:
-            self._compact = compact
-            self.rail.set_compact(compact)
-            self.status.set_compact(compact)
-            for page in self.pages.values():
-                page.set_compact(compact)
-            self.redraw()
 
     def show_leaving(self) -> None:
         """The engine is asked to leave: say so until it has."""
@@ -130,6 +175,17 @@ class Window(QWidget):
             self.swarms.show_join(link)
         else:
             self.swarms.open_file(Path(link))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        compact = self.width() < self._look.size["compact_below"]
+        if compact != self._compact:
+            self._compact = compact
+            self.rail.set_compact(compact)
+            self.status.set_compact(compact)
+            for page in self.pages.values():
+                page.set_compact(compact)
+            self.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """What closing means is the shell's to say: to the tray, or to the end, which waits for the engine."""

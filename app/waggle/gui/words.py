@@ -2,24 +2,33 @@
 
 import time
 
-from PySide6.QtCore import QCoreApplication
-
+from waggle.gui import language
 from waggle.protocol import events
 
 
 def tr(words: str) -> str:
-    """The words in the language of this computer, where they have been translated."""
-    return QCoreApplication.translate("waggle", words)
+    """The words in the window's language, where they have been translated."""
+    return language.translated(words)
+
+
+def told(words: str) -> str:
+    """The same for a sentence that came from below the window, with figures and names in it."""
+    return language.told(words)
+
+
+def later(words: str) -> str:
+    """Marks words that stand in a table and are translated where they are shown."""
+    return words
 
 
 def plural(count: int, one: str, many: str) -> str:
-    """`one` or `many` with its %n replaced; translations may know more forms."""
-    return QCoreApplication.translate("waggle", one if count == 1 else many, None, count).replace(str(count), figure(count))
+    """`one` or `many` with its %n replaced."""
+    return tr(one if count == 1 else many).replace("%n", figure(count))
 
 
 def figure(number: int) -> str:
     """1248 as "1,248"."""
-    return f"{number:,}"
+    return f"{number:,}".replace(",", language.thousands())
 
 
 def clock(at: float) -> str:
@@ -71,7 +80,7 @@ def reward(completion: events.ShownCompletion) -> str:
     number = (
         f"{completion.reward:.1f}" if round(completion.reward, 1) == round(completion.reward, 2) else f"{completion.reward:.2f}"
     )
-    return f"{number}  {visible(completion.reason)}".strip()
+    return f"{number}  {told(visible(completion.reason))}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"

@@ -8,11 +8,11 @@ from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QFileDialog, QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.gui.heat_map import HeatMap
-from waggle.gui.home import Figure, _scrolled
+from waggle.gui.home import Figure
 from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Sign
-from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.share_card import picture
 from waggle.gui.words import duration, figure, one_line, plural, tr
@@ -65,7 +65,7 @@ class You(Page):
         self._low = row((self._aha_card(), 3), (self._me_card(), 2))
         self._body = column(self._top, self._calendar_card(), self._low, None)
         self._views = QStackedWidget()
-        self._views.addWidget(_scrolled(self._body))
+        self._views.addWidget(scrolled(self._body))
         self._views.addWidget(held(column(self._identity, None)))
         self._box = column(page_head(look, tr("You"), self._line, self._share), (self._views, 1))
         self.setLayout(self._box)

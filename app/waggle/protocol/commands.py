@@ -38,6 +38,10 @@ class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
     """Answered by HistoryTold before the CommandDone."""
 
 
+class QuerySent(Command, frozen=True, kw_only=True, tag=True):
+    """Answered by SentTold before the CommandDone."""
+
+
 class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
     """Mute a peer (nothing of it is learned here), block it (it gets nothing from here either), or take that back (empty)."""
 
@@ -124,4 +128,6 @@ class RenewIdentity(Command, frozen=True, kw_only=True, tag=True):
 
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
-AnyCommand = PersonCommand | SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory
+AnyCommand = (
+    PersonCommand | SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory | QuerySent
+)

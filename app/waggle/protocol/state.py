@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
 from waggle.protocol import person as p
+from waggle.protocol import sent as s
 from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
@@ -89,6 +90,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     up: float = 0.0
     down: float = 0.0
     saved_round: int | None = None
+    sent: tuple[s.SentMessage, ...] | None = None  # None: nobody has asked
     problem: e.EngineFailed | None = None
     gone: e.EngineGone | None = None
     warnings: tuple[e.Warned, ...] = ()  # newest first
@@ -112,7 +114,7 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | Snapshot
+AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | s.SentTold | Snapshot
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -147,6 +149,8 @@ def apply(state: State, event: AnyEvent) -> State:
                 at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
             )
             return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
+        case s.SentTold():
+            return replace(moved, sent=event.messages)
         case e.CheckpointSaved():
             return replace(moved, saved_round=event.round)
         case _:

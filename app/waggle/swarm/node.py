@@ -27,6 +27,7 @@ from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
 from waggle.swarm.quota import Quota
 from waggle.swarm.record import Record
+from waggle.swarm.sent import Message, Sent
 from waggle.swarm.sources import source_of
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Choice, Trust
@@ -76,7 +77,8 @@ class SwarmNode:
         self._quota = Quota(BYTES_RATE, BYTES_BURST)
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
-        self._offers = Offers(identity, charter, self._admission, clock, options.tempo)
+        self._sent = Sent(clock)
+        self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent)
         self._gateway = Gateway(
             self._digest, identity.peer_id, self._admission,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
@@ -176,6 +178,10 @@ class SwarmNode:
             return 0
         return size
 
+    def sent(self) -> tuple[Message, ...]:
+        """The last few messages that left this computer, newest first."""
+        return self._sent.newest()
+
     def waiting(self) -> tuple[JudgedGroup, ...]:
         """The groups of peers that wait to be trained on, oldest first. From any thread."""
         return self._pool.waiting()
@@ -200,7 +206,7 @@ class SwarmNode:
             return lodged
         self._traffic.sent(len(offer.blob))
         self._trust.taken(peer_id, len(offer.record.groups))
-        return offer.blob
+        return self._sent.note("groups", offer.blob, peer_id)
 
     async def _list(self) -> dict[bytes, bytes]:
         """The directory for a light client: of now, or of the last second."""
@@ -218,14 +224,14 @@ class SwarmNode:
         return own.blob if own else await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
 
     def _give_charter(self, sha256: bytes) -> bytes:
-        return charters.encode(self._charter) if sha256 == self._digest else b""
+        return self._sent.note("charter", charters.encode(self._charter)) if sha256 == self._digest else b""
 
     def _payer(self, peer_id: bytes) -> bytes:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
         return self._trust.of(peer_id).source.encode() or peer_id
 
     def _greet(self) -> bytes:
-        return greeting.write(self._digest, self._offers.announced)
+        return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced))
 
     def _keep_standings(self) -> None:
         with self._keeping:

@@ -17,6 +17,7 @@ from waggle.swarm.door import Door
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.record import Record, encode, joined, specialties_of
+from waggle.swarm.sent import Sent
 from waggle.tasks.charter import Charter
 
 KEPT = 4  # payloads: somebody may still hold the announcement of the round before
@@ -36,7 +37,13 @@ class Offers:
     """The last few payloads by sha256. Belongs to the loop's thread."""
 
     def __init__(
-        self, identity: Identity, charter: Charter, admission: Admission, clock: Callable[[], float], tempo: float
+        self,
+        identity: Identity,
+        charter: Charter,
+        admission: Admission,
+        clock: Callable[[], float],
+        tempo: float,
+        sent: Sent,
     ) -> None:
         self._identity = identity
         self._admission = admission
@@ -44,6 +51,7 @@ class Offers:
         self._digest = charter.digest
         self._clock = clock
         self._tempo = tempo
+        self._sent = sent
         self._pending: Record | None = None
         self._offers: OrderedDict[bytes, Offer] = OrderedDict()
         self._due = asyncio.Event()
@@ -94,7 +102,7 @@ class Offers:
         if not directory.is_current(announced, self._charter, self._clock()):
             self.announced = b""
             return
-        self.announced = signed
+        self.announced = self._sent.note("announcement", signed)
         for key in self.places(self._identity.peer_id):
             await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
 

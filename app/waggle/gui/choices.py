@@ -1,0 +1,68 @@
+"""The settings as the window knows and changes them: through the engine while it runs, else in the file itself."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from waggle import settings
+from waggle.errors import SettingsError
+from waggle.gui.pausing import command_id
+from waggle.protocol.commands import AnyCommand, ChangeSettings
+from waggle.protocol.state import State
+from waggle.settings import Settings, Value
+
+
+class Choices(QObject):
+    """`changed`: something is set differently, or a change was refused and is as it was; `refused` says why, in words.
+
+    Without a file, as in a replay, changes hold until the window is closed.
+    """
+
+    changed = Signal()
+    refused = Signal(str, str)
+
+    def __init__(self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._path, self._overrides = path, overrides
+        self.ask: Callable[[AnyCommand], bool] = lambda command: False
+        self.after_restart: tuple[str, ...] = ()
+        self.settings = Settings()
+        if path is not None:
+            with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
+                self.settings = settings.read(path, overrides)
+
+    def value(self, key: str) -> Value:
+        return settings.value_of(self.settings, key)
+
+    def is_default(self, key: str) -> bool:
+        return self.value(key) == settings.value_of(Settings(), key)
+
+    def set(self, values: Mapping[str, Value]) -> None:
+        """Set `section.name` to values, None being the default; in force at once, or refused in words."""
+        if self._path is not None and self.ask(ChangeSettings(id=command_id(), values=dict(values))):
+            return  # the engine tells what came of it
+        try:
+            self.settings = self._put(values)
+        except SettingsError as error:
+            self.refused.emit(error.title, error.advice)
+        self.changed.emit()
+
+    def hear(self, state: State) -> None:
+        """What the engine says the settings are."""
+        if state.settings is None or self._path is None:
+            return
+        if (state.settings, state.after_restart) != (self.settings, self.after_restart):
+            self.settings, self.after_restart = state.settings, state.after_restart
+            self.changed.emit()
+
+    def _put(self, values: Mapping[str, Value]) -> Settings:
+        if self._path is not None:
+            return settings.change(self._path, values, self._overrides)
+        table = msgspec.to_builtins(self.settings)
+        for key, value in values.items():
+            section, _, name = key.partition(".")
+            table[section][name] = settings.value_of(Settings(), key) if value is None else value
+        return msgspec.convert(table, Settings)

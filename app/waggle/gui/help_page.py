@@ -1,0 +1,184 @@
+"""Help: does it work here, what happened, what the keys do, and a report without names to send to someone who can help."""
+
+from PySide6.QtCore import QProcess, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit
+
+from waggle import paths
+from waggle.gui.controls import Field
+from waggle.gui.journal import Journal, JournalLines
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Page, card, column, page_head, row, scrolled, text
+from waggle.gui.report import redacted, report
+from waggle.gui.words import later, tr, visible
+from waggle.protocol.state import State
+
+KEYS = (
+    ("Ctrl+1 … Ctrl+8", later("Go to a page")), ("Ctrl+P", later("Pause, or resume")),
+    ("Ctrl+F", later("Find, in settings and log")),
+    ("Ctrl+M, Ctrl+B", later("Mute or block the chosen peer")), ("Ctrl+W", later("Close the window")), ("Ctrl+Q", later("Quit")),
+)  # fmt: skip
+
+
+class SelfTest(QFrame):
+    """Plays three rounds alone, in a process of its own and a folder that is thrown away."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._says = text(look, tr("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
+                          "small", "soft", wrap=True)  # fmt: skip
+        self._run = Button(look, tr("Run the self-test"), icon="play")
+        self._run.clicked.connect(self._start)
+        self._output = _reader(look, tr("What the self-test says"), 110)
+        self._output.hide()
+        self._process = QProcess(self)
+        self._process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+        self._process.readyReadStandardOutput.connect(self._read)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._not_started)
+        head = row((column(text(look, tr("Can this computer take part?"), "heading"), self._says, gap=3), 1), self._run)
+        self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
+
+    def _start(self) -> None:
+        self._run.setEnabled(False)
+        self._output.show()
+        self._output.setPlainText("")
+        self._says.setText(tr("Playing. This takes about half a minute."))
+        program, *arguments = [*paths.program("waggle"), "selftest"]
+        self._process.start(program, arguments)
+
+    def _read(self) -> None:
+        said = bytes(self._process.readAllStandardOutput().data()).decode("utf-8", "replace")
+        for line in said.splitlines():
+            self._output.appendPlainText(visible(line))
+
+    def _finished(self, code: int) -> None:
+        self._run.setEnabled(True)
+        self._says.setText(
+            tr("It works: three rounds were played here.") if code == 0 else tr("It failed; what was said stands below.")
+        )
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._run.setEnabled(True)
+            self._says.setText(tr("It cannot be started. Install Waggle again."))
+
+    def close_process(self) -> None:
+        """The window goes: so does the test."""
+        self._process.kill()
+        self._process.waitForFinished(1000)
+
+
+class Log(QFrame):
+    """What happened since the window was opened, newest first."""
+
+    def __init__(self, look: Look, journal: Journal) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.model = JournalLines(journal, self)
+        self._stale = False
+        search = Field(look, tr("Find in the log"), tr("Find in the log"))
+        search.setClearButtonEnabled(True)
+        search.textChanged.connect(self.model.find)
+        self._view = QListView()
+        self._view.setModel(self.model)
+        self._view.setUniformItemSizes(True)
+        self._view.setFont(look.font("mono"))
+        self._view.setAccessibleName(tr("Log"))
+        self._view.setFixedHeight(look.px(230))
+        self._view.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+        self._copy = Button(look, tr("Copy"), icon="copy")
+        self._copy.clicked.connect(self._take)
+        journal.added.connect(self._grown)
+        head = row((text(look, tr("Log"), "heading"), 1), search, self._copy)
+        self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
+
+    def catch_up(self) -> None:
+        """Only a log that is seen is read again; at most once a redraw."""
+        if self._stale:
+            self._stale = False
+            self.model.renew()
+
+    def _grown(self) -> None:
+        self._stale = True
+
+    def _take(self) -> None:
+        QGuiApplication.clipboard().setText(redacted(self.model.text()))
+        self._copy.say(tr("Copied"), "check")
+
+
+class Report(QFrame):
+    """What to send, shown before it is copied; nothing is sent from here."""
+
+    made = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._state = State()
+        self._text = _reader(look, tr("The report"), 150)
+        self._copy = Button(look, tr("Copy report"), icon="copy")
+        self._copy.clicked.connect(self._take)
+        about = text(look, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        head = row((column(text(look, tr("Report"), "heading"), about, gap=3), 1), self._copy)
+        self.setLayout(column(head, self._text, gap=10, margins=(20, 16, 20, 18)))
+
+    def show_report(self, words: str) -> None:
+        if words != self._text.toPlainText():
+            self._text.setPlainText(words)
+            self._copy.say(tr("Copy report"), "copy")
+
+    def _take(self) -> None:
+        QGuiApplication.clipboard().setText(self._text.toPlainText())
+        self._copy.say(tr("Copied"), "check")
+
+
+class HelpPage(Page):
+    """`journal` is what happened; `home` is left out of reports."""
+
+    def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
+        super().__init__(look)
+        self._home = home.root if home is not None else None
+        self._line = Line(look, tr("Nothing on this page is sent anywhere"), "small", "text_faint")
+        self.self_test, self._log, self._report = SelfTest(look), Log(look, journal), Report(look)
+        self._head = page_head(look, tr("Help"), self._line)
+        self._box = column(self.self_test, self._log, self._report, _keys(look), None, gap=16)
+        self.setLayout(column(self._head, (scrolled(self._box), 1), gap=0))
+        self._key: tuple[object, ...] = ()
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
+        self._box.setContentsMargins(edge, 0, edge, edge)
+        self._box.setSpacing(gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        self._log.catch_up()
+        key = (state.phase, state.round, state.problem, state.ready)
+        if key != self._key:
+            self._key = key
+            self._report.show_report(report(state, self._log.model.text().splitlines(), self._home))
+
+
+def _keys(look: Look) -> QFrame:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(24)
+    grid.setVerticalSpacing(6)
+    grid.setColumnStretch(1, 1)
+    for place, (keys, words) in enumerate(KEYS):
+        grid.addWidget(text(look, keys, "mono", "soft"), place, 0)
+        grid.addWidget(text(look, tr(words), "small"), place, 1)
+    return card(text(look, tr("Keys"), "heading"), grid, gap=10)
+
+
+def _reader(look: Look, name: str, height: int) -> QPlainTextEdit:
+    made = QPlainTextEdit()
+    made.setReadOnly(True)
+    made.setFont(look.font("mono"))
+    made.setAccessibleName(name)
+    made.setTabChangesFocus(True)
+    made.setFixedHeight(look.px(height))
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard)
+    return made

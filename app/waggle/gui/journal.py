@@ -1,0 +1,122 @@
+"""What happened, line by line, for whoever wants to know more: the engine's words, its warnings, and the window's own."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from waggle.gui.words import visible
+from waggle.protocol import events
+from waggle.protocol.state import AnyEvent
+
+KEPT = 2000
+NO_INDEX = QModelIndex()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of the log."""
+
+    at: float
+    who: str
+    words: str
+
+    def line(self) -> str:
+        return f"{time.strftime('%H:%M:%S', time.localtime(self.at))}  {self.who:<7} {self.words}"
+
+
+def entry_of(event: AnyEvent) -> Entry | None:
+    """What an event adds to the log; most add nothing, for the pages show them."""
+    match event:
+        case events.Preparing():
+            words = f"{event.part} ({event.done + 1} of {event.parts})"
+        case events.Ready():
+            words = f"Ready: {event.model} on {event.device}, Waggle {event.version}, protocol {event.protocol}"
+        case events.PhaseChanged():
+            words = f"Now {event.phase}, round {event.round}"
+        case events.EngineFailed():
+            words = f"Failed: {event.title} {event.advice} {event.detail}"
+        case events.EngineGone():
+            words = f"The engine ended with code {event.code}; started again ({event.restarts})"
+        case events.Warned():
+            words = f"Warning: {event.title} {event.advice}"
+        case events.CommandRefused():
+            words = f"Refused: {event.title} {event.advice}"
+        case events.PartRestarted():
+            words = f"The {event.part} was started again: {event.reason}"
+        case events.RecordRejected():
+            words = f"Dropped what {event.origin[-8:]} sent: {event.reason}"
+        case events.ReachChanged():
+            words = f"Reach: {event.reach}, {event.peers} peers"
+        case events.CheckpointSetAside():
+            words = f"A saved state was set aside: {event.reason}"
+        case events.HeldOutMeasured():
+            words = f"Held-out score: {event.score.right} of {event.score.total} at round {event.score.round}"
+        case events.EngineStopped():
+            words = f"The engine left after round {event.round}"
+        case _:
+            return None
+    return Entry(event.at, "engine", visible(words.strip()))
+
+
+class Journal(QObject):
+    """The newest lines; `added` says that there are more."""
+
+    added = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.entries: deque[Entry] = deque(maxlen=KEPT)
+
+    def take(self, event: AnyEvent) -> None:
+        if entry := entry_of(event):
+            self._add(entry)
+
+    def complain(self, line: str) -> None:
+        """A line that the engine wrote to its stderr."""
+        self._add(Entry(time.time(), "stderr", visible(line)))
+
+    def note(self, record: logging.LogRecord) -> None:
+        """A line of this process's own log."""
+        self._add(Entry(record.created, "window", visible(record.getMessage())))
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.added.emit()
+
+
+class JournalLines(QAbstractListModel):
+    """The lines in which every word that is looked for occurs, newest first."""
+
+    def __init__(self, journal: Journal, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._journal, self._wanted = journal, ""
+        self._lines: list[str] = []
+        self.renew()
+
+    def find(self, words: str) -> None:
+        self._wanted = words
+        self.renew()
+
+    def renew(self) -> None:
+        """Read the journal again."""
+        lines = [entry.line() for entry in reversed(self._journal.entries)]
+        self.beginResetModel()
+        self._lines = list(_with(lines, self._wanted.lower().split()))
+        self.endResetModel()
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self._lines)
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> str | None:
+        shown = role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
+        return self._lines[index.row()] if shown and index.isValid() else None
+
+
+def _with(lines: Iterable[str], wanted: list[str]) -> Iterable[str]:
+    return (line for line in lines if all(word in line.lower() for word in wanted))

@@ -1,0 +1,125 @@
+"""The language of the window: one book of words each, and how a sentence that the engine said is found in it.
+
+What the window itself says is looked up whole. What comes from below (the engine, the sentence, a verdict on a peer) comes
+in English with figures and names in it: it is matched against patterns such as "Paused until %1.", sentence by sentence.
+"""
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
+from PySide6.QtWidgets import QApplication
+
+from waggle import paths
+
+Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two show where words are too long, and sides the wrong way
+NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own words
+THIN = "\u202f"  # a narrow space: no point or comma that could be taken for a decimal one
+ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
+PLACE = re.compile(r"%\d|%n")
+SENTENCE = re.compile(r"(?<=[.;:])\s+")
+
+
+class Book(msgspec.Struct, frozen=True, kw_only=True):
+    """`words` as the window asks for them, `told` patterns of what comes from below; English to the language."""
+
+    words: Mapping[str, str] = {}
+    told: Mapping[str, str] = {}
+
+
+class Spoken:
+    """The language in use. There is one: that of the application."""
+
+    def __init__(self) -> None:
+        self.language: Language = "en"
+        self.book = Book()
+        self.thousands = ","
+        self.patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+        self.qt = QTranslator()
+
+
+_spoken = Spoken()
+
+
+def chosen(name: str) -> Language:
+    """The language that a setting means: "system" is this computer's where there is a book for it, else English."""
+    if name == "system":
+        name = QLocale.system().name().partition("_")[0]
+    return next((language for language in get_args(Language) if language == name), "en")
+
+
+def use(language: Language) -> None:
+    """Speak it from now on. What is on screen already has to be made anew."""
+    _spoken.language = language
+    _spoken.book = read(language)
+    _spoken.thousands = THIN if language == "de" else ","
+    longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
+    _spoken.patterns = tuple((_pattern(english), words) for english, words in longest_first)
+    told.cache_clear()
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
+    app.removeTranslator(_spoken.qt)
+    if _spoken.qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+        app.installTranslator(_spoken.qt)  # the words in Qt's own dialogs
+
+
+def now() -> Language:
+    return _spoken.language
+
+
+def thousands() -> str:
+    return _spoken.thousands
+
+
+def read(language: Language) -> Book:
+    """The book that ships; English and the two invented languages have none."""
+    path = paths.resources() / "language" / f"{language}.json"
+    return msgspec.json.decode(path.read_bytes(), type=Book) if path.exists() else Book()
+
+
+def translated(words: str) -> str:
+    """The window's own words; as they are where the book does not know them."""
+    if _spoken.language in ("pseudo", "mirrored"):
+        return pseudo(words) if _spoken.language == "pseudo" else words
+    return _spoken.book.words.get(words, words)
+
+
+@functools.lru_cache(maxsize=4096)
+def told(words: str) -> str:
+    """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
+    if _spoken.language in ("pseudo", "mirrored") or not words:
+        return translated(words)
+    if (whole := _matched(words)) is not None:
+        return whole
+    parts = SENTENCE.split(words)
+    return " ".join(told(part) for part in parts) if len(parts) > 1 else words
+
+
+def _matched(words: str) -> str | None:
+    if words in _spoken.book.told:
+        return _spoken.book.told[words]
+    if words in _spoken.book.words:
+        return _spoken.book.words[words]
+    for pattern, answer in _spoken.patterns:
+        if found := pattern.fullmatch(words):
+            for place, value in enumerate(found.groups(), 1):
+                answer = answer.replace(f"%{place}", told(value))
+            return answer
+    return None
+
+
+def _pattern(english: str) -> re.Pattern[str]:
+    pieces = (re.escape(piece) for piece in PLACE.split(english))
+    return re.compile("(.+?)".join(pieces), re.DOTALL)
+
+
+def pseudo(words: str) -> str:
+    """Longer by a third and accented: whatever is not so on screen was never given to a translator."""
+    places = PLACE.findall(words)
+    accented = [piece.translate(ACCENTS) for piece in PLACE.split(words)]
+    filled = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))
+    return filled + "~" * (len(words) // 3) if words.strip() else words

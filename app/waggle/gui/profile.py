@@ -1,0 +1,42 @@
+"""How much of this computer, as one of three words: Quiet, Balanced, Full; none of them where it was set by hand."""
+
+import os
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.parts import Line, Segments, row, set_tip
+from waggle.gui.welcome import PROFILE_WORDS, PROFILES
+from waggle.gui.words import tr
+from waggle.settings import Settings, profile_of, profiles
+
+
+def threads_of(settings: Settings, cores: int) -> int:
+    """How many cores these settings keep busy."""
+    return min(cores, settings.computer.threads or max(1, cores // 4))
+
+
+class Profile(QWidget):
+    """`chosen` carries the settings that a profile stands for."""
+
+    chosen = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._cores = os.cpu_count() or 1
+        self._segments = Segments(look, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        for name, part in zip(PROFILES, self._segments.parts(), strict=True):
+            set_tip(part, tr(PROFILE_WORDS[name]))
+        self._segments.chosen.connect(self._choose)
+        self._by_hand = Line(look, "", "small", "text_faint")
+        self.setLayout(row(self._by_hand, self._segments, gap=10))
+
+    def show_settings(self, settings: Settings, cores: int) -> None:
+        self._cores = cores or self._cores
+        name = profile_of(settings, self._cores)
+        self._segments.mark(list(PROFILES).index(name) if name in PROFILES else None)
+        self._by_hand.say("" if name in PROFILES else tr("set by hand"))
+
+    def _choose(self, place: int) -> None:
+        self.chosen.emit(profiles(self._cores)[list(PROFILES)[place]])

@@ -1,0 +1,138 @@
+"""Settings: every choice, found by a word, in force at once, and each with a way back to its default."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+
+from waggle.gui.choices import Choices
+from waggle.gui.controls import Field
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Line, Page, column, held, page_head, row, rule, scrolled, text
+from waggle.gui.privacy import Privacy
+from waggle.gui.profile import Profile
+from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide
+from waggle.gui.words import plural, tr
+from waggle.protocol.state import State
+from waggle.settings import Value
+
+
+class Setting(QFrame):
+    """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
+
+    def __init__(self, look: Look, row_of: Row, choices: Choices) -> None:
+        super().__init__()
+        self._row, self._choices = row_of, choices
+        self._control = control(look, row_of)
+        self._control.setAccessibleDescription(tr(row_of.note))
+        self._control.changed.connect(self._set)
+        self._reset = Button(look, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
+        self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
+        room = self._reset.sizePolicy()
+        room.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(room)
+        self._later = text(look, tr("Waits for the engine's next start."), "small", "faint")
+        note = text(look, tr(row_of.note), "small", "soft", wrap=True)
+        words = column(text(look, tr(row_of.title), "strong", wrap=True), note, self._later, gap=2)
+        if is_wide(row_of):
+            layout = column(row((words, 1), self._reset), self._control, gap=8)
+        else:
+            layout = column(row((words, 1), 12, self._reset, self._control))
+        self.setLayout(layout)
+        self.words = f"{tr(row_of.title)} {tr(row_of.note)} {row_of.key}".lower()
+        self.show_value()
+
+    def show_value(self) -> None:
+        self._control.show_value(self._choices.value(self._row.key))
+        self._reset.setVisible(not self._choices.is_default(self._row.key))
+        self._later.setVisible(self._row.key in self._choices.after_restart)
+
+    def _set(self, value: Value) -> None:
+        self._choices.set({self._row.key: value})
+
+
+class PartCard(QFrame):
+    """Settings that belong together; hidden while nothing in it is looked for."""
+
+    def __init__(self, look: Look, part: Part, choices: Choices, first: QWidget | None = None) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.rows = [Setting(look, made, choices) for made in part.rows]
+        self._rules = [rule() for _ in self.rows]
+        self._first = first
+        box = column(text(look, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
+        if first is not None:
+            box.addWidget(first)
+        for line, made in zip(self._rules, self.rows, strict=True):
+            box.addWidget(line)
+            box.addWidget(made)
+        self.setLayout(box)
+
+    def show_found(self, words: str) -> int:
+        """Show the rows in which every word occurs; how many they are."""
+        wanted = words.lower().split()
+        found = 0
+        for line, made in zip(self._rules, self.rows, strict=True):
+            shown = all(word in made.words for word in wanted)
+            line.setVisible(shown and (found > 0 or (self._first is not None and not wanted)))
+            made.setVisible(shown)
+            found += shown
+        if self._first is not None:
+            self._first.setVisible(not wanted)
+        self.setVisible(found > 0)
+        return found
+
+
+class SettingsPage(Page):
+    """What can be chosen. `choices` carries each change to where it is kept."""
+
+    def __init__(self, look: Look, choices: Choices) -> None:
+        super().__init__(look)
+        self._choices = choices
+        self._line = Line(look, tr("Changes apply at once"), "small", "text_faint")
+        self._search = Field(look, tr("Find a setting"), tr("Find a setting"))
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(self._find)
+        self.profile = Profile(look)
+        self.profile.chosen.connect(choices.set)
+        self._cards = [PartCard(look, part, choices, self._first(part)) for part in PARTS]
+        self.privacy = Privacy(look)
+        self.privacy.commanded.connect(self.commanded)
+        self._none = text(look, "", "body", "soft")
+        self._box = column(*self._cards[:3], self.privacy, *self._cards[3:], self._none, None, gap=16)
+        self._area: QScrollArea = scrolled(self._box)
+        self._head = page_head(look, tr("Settings"), self._line, self._search)
+        self.setLayout(column(self._head, (self._area, 1), gap=0))
+        choices.changed.connect(self._show_values)
+        QShortcut(
+            QKeySequence.StandardKey.Find, self, self._search.setFocus, context=Qt.ShortcutContext.WidgetWithChildrenShortcut
+        )
+        self._find("")
+        self.set_compact(False)
+
+    def _first(self, part: Part) -> QWidget | None:
+        if part.name != "how_much":
+            return None
+        words = text(self.look, tr("Profile"), "strong")
+        return held(row(words, None, self.profile))
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
+        self._box.setContentsMargins(edge, 0, edge, edge)
+        self._box.setSpacing(gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        cores = state.ready.cores if state.ready else 0
+        self.profile.show_settings(self._choices.settings, cores)
+        self.privacy.show_state(state, now)
+
+    def _show_values(self) -> None:
+        for card in self._cards:
+            for made in card.rows:
+                made.show_value()
+
+    def _find(self, words: str) -> None:
+        found = sum(card.show_found(words) for card in self._cards)
+        self.privacy.setVisible(not words.strip() or all(word in self.privacy.words for word in words.lower().split()))
+        self._line.say(plural(found, "%n setting", "%n settings") if words.strip() else tr("Changes apply at once"))
+        self._none.setVisible(not found and self.privacy.isHidden())
+        self._none.setText(tr("No setting has these words."))

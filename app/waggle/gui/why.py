@@ -1,0 +1,91 @@
+"""Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QFrame, QLayout, QWidget
+
+from waggle.gui.controls import Switch
+from waggle.gui.look import Look
+from waggle.gui.paint import Sign
+from waggle.gui.parts import column, frame, held, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.words import later, told, tr
+from waggle.protocol.commands import ChangeSettings, Resume
+from waggle.protocol.rules import Rule, Tick
+from waggle.settings import Value
+
+OFF: dict[Rule, tuple[str, Value]] = {
+    "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "week": ("when.week", None),
+    "program": ("when.not_while", None), "full_screen": ("when.not_full_screen", False),
+    "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0),
+}  # fmt: skip
+SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more", "text_faint")}
+MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}
+
+
+class Why(QFrame):
+    """A small window below the sentence. `commanded` switches a rule off, or resumes."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
+        self.setProperty("kind", "popover")
+        self.setAccessibleName(tr("Why it contributes or waits"))
+        self._look = look
+        self._ticks: tuple[Tick, ...] = ()
+        self._rows: QWidget = held(column())
+        self._box = column(text(look, tr("Your rules"), "heading"), self._rows, gap=10, margins=(18, 14, 18, 16))
+        self.setLayout(self._box)
+        self.setFixedWidth(look.px(440))
+
+    def show_ticks(self, ticks: Sequence[Tick]) -> None:
+        """Redraw when the rules say something else."""
+        if tuple(ticks) == self._ticks:
+            return
+        self._ticks = tuple(ticks)
+        fresh = held(column(*(self._line(tick) for tick in ticks), gap=10))
+        self._box.replaceWidget(self._rows, fresh)
+        self._rows.deleteLater()
+        self._rows = fresh
+        self.adjustSize()
+
+    def open_below(self, button: QWidget) -> None:
+        self.adjustSize()
+        corner = button.mapToGlobal(QPoint(0, button.height() + 6))
+        window = button.window().frameGeometry()
+        left = max(window.left() + 8, min(corner.x(), window.right() - self.width() - 8))
+        self.move(left, corner.y())
+        self.show()
+        self.setFocus()
+
+    def _line(self, tick: Tick) -> QLayout:
+        look, (icon, ink) = self._look, SIGNS[tick.passes]
+        words = column(text(look, told(tick.says), "strong" if tick.passes is False else "body", wrap=True), gap=1)
+        if tick.ends:
+            words.addWidget(text(look, told(tick.ends), "small", "soft", wrap=True))
+        switch = Switch(look, tr("Rule: %1").replace("%1", told(tick.says)))
+        switch.setChecked(True)
+        switch.changed.connect(_Off(self, tick.rule))
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
+        badge.setFixedSize(28, 28)
+        badge.setAccessibleName(tr(MEANINGS[tick.passes]))
+        return row(column(badge, None), (words, 1), column(switch, None), gap=12)
+
+
+class _Off:
+    """Switches one rule off: a pause is ended, any other rule is set so that it holds nothing back."""
+
+    def __init__(self, why: Why, rule: Rule) -> None:
+        self._why, self._rule = why, rule
+
+    def __call__(self, on: object) -> None:
+        if on:
+            return
+        self._why.hide()
+        if self._rule == "pause":
+            self._why.commanded.emit(Resume(id=command_id()))
+            return
+        key, value = OFF[self._rule]
+        self._why.commanded.emit(ChangeSettings(id=command_id(), values={key: value}))

@@ -1,0 +1,211 @@
+"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from waggle import settings
+from waggle.errors import SettingsError
+from waggle.gui.choices import Choices
+from waggle.gui.controls import Number, Picker, Switch
+from waggle.gui.journal import Journal, JournalLines
+from waggle.gui.look import Look
+from waggle.gui.privacy import Privacy
+from waggle.gui.report import redacted, report
+from waggle.gui.settings_page import Setting, SettingsPage
+from waggle.gui.settings_rows import PARTS
+from waggle.gui.week import ALWAYS, Week
+from waggle.gui.why import Why
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
+from waggle.protocol.rules import Tick
+from waggle.protocol.sent import SentMessage
+from waggle.protocol.state import State
+
+ROWS = {made.key: made for part in PARTS for made in part.rows}
+
+
+@pytest.fixture
+def page(look: Look, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
+    made = SettingsPage(look, Choices(tmp_path / "settings.toml"))
+    qtbot.addWidget(made)
+    made.resize(1000, 800)
+    made.show_state(State(), 0.0)
+    return made
+
+
+def row_of(page: SettingsPage, key: str) -> Setting:
+    return next(made for card in page._cards for made in card.rows if made._row.key == key)
+
+
+def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
+    for key in ROWS:
+        assert settings.value_of(settings.Settings(), key) is not None
+        assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
+
+
+def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
+    made = row_of(page, "when.only_on_power")
+    assert isinstance(made._control, Switch)
+    qtbot.keyClick(made._control, Qt.Key.Key_Space)
+    assert not settings.read(tmp_path / "settings.toml").when.only_on_power
+    assert not made._reset.isHidden()
+    made._reset.click()
+    assert settings.read(tmp_path / "settings.toml").when.only_on_power
+    assert made._control.isChecked()
+
+
+def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
+    made = row_of(page, "computer.cpu_percent")
+    assert isinstance(made._control, Number)
+    made._control.selectAll()
+    qtbot.keyClicks(made._control, "65")
+    assert not (tmp_path / "settings.toml").exists()
+    qtbot.keyClick(made._control, Qt.Key.Key_Return)
+    assert settings.read(tmp_path / "settings.toml").computer.cpu_percent == 65
+
+
+def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> None:
+    picker = Picker(look, "Theme", [("a", "A")])
+    qtbot.addWidget(picker)
+    picker.show_value("b")
+    assert picker.currentText() == "b"
+
+
+def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot) -> None:
+    made = row_of(page, "learning.local")
+    said: list[str] = []
+    page._choices.refused.connect(lambda title, advice: said.append(title))
+    made._set(64)
+    assert said == ["learning.local is 64, but only 8 questions are drawn."]
+    assert isinstance(made._control, Number)
+    assert made._control.value() == 4
+
+
+def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
+    page._search.setText("battery")
+    shown = [made._row.key for card in page._cards for made in card.rows if not made.isHidden()]
+    assert shown == ["when.only_on_power"]
+    assert page.privacy.isHidden()
+    page._search.setText("xyzzy")
+    assert not page._none.isHidden()
+    page._search.clear()
+    assert all(not made.isHidden() for card in page._cards for made in card.rows)
+
+
+def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
+    choices, asked = Choices(tmp_path / "settings.toml"), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is None
+    choices.set({"window.theme": "dark"})
+    assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
+    assert isinstance(asked[0], ChangeSettings)
+    dark = settings.Settings(window=settings.Window(theme="dark"))
+    choices.hear(State(settings=dark, after_restart=("swarm.port",)))
+    assert choices.settings == dark
+    assert choices.after_restart == ("swarm.port",)
+
+
+def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:
+    page.profile._segments.choose(2)
+    assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"
+
+
+def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
+    week, told = Week(look, "Your week"), list[object]()
+    qtbot.addWidget(week)
+    week.changed.connect(told.append)
+    week.show_value(())
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Space):
+        qtbot.keyClick(week, key)
+    assert isinstance(told[-1], tuple)
+    assert told[-1][1] == "#" * 10 + "." + "#" * 13
+    assert week.accessibleName() == "Your week: Tuesday 10:00 is left out"
+    qtbot.keyClick(week, Qt.Key.Key_Space)
+    assert told[-1] == (), "all hours are the default"
+    assert tuple(week._week) == ALWAYS
+
+
+def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(look, page), list[AnyCommand]()
+    why.commanded.connect(asked.append)
+    ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
+    why.show_ticks(ticks)
+    for switch in why.findChildren(Switch):
+        switch.click()
+    assert isinstance(asked[0], Resume)
+    assert isinstance(asked[1], ChangeSettings)
+    assert asked[1].values == {"when.only_on_power": False}
+
+
+def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> None:
+    privacy, asked = Privacy(look), list[AnyCommand]()
+    qtbot.addWidget(privacy)
+    privacy.commanded.connect(asked.append)
+    privacy._ask.click()
+    assert isinstance(asked[0], QuerySent)
+    message = SentMessage(at=90.0, kind="groups", to="Brisk Otter (12D3)", size=312, text='["<b>7</b>"]')
+    privacy.show_state(State(sent=(message,)), 100.0)
+    assert (
+        privacy._messages.toPlainText() == '— 10 s ago · Your model\'s answers · to Brisk Otter (12D3) · 312 bytes\n["<b>7</b>"]'
+    )
+    privacy.show_state(State(sent=()), 100.0)
+    assert privacy._line.text() == "Nothing has left this computer since the engine started."
+
+
+def test_the_log_is_searched_and_newest_first() -> None:
+    journal = Journal()
+    for event in (
+        events.Warned(title="The disk is nearly full.", at=1.0), events.TrafficMeasured(up=1, down=1),
+        events.RecordRejected(origin="12D3KooWabc", reason="malformed\u202e", at=2.0),
+    ):  # fmt: skip
+        journal.take(event)
+    lines = JournalLines(journal)
+    first, second = lines.text().splitlines()
+    assert first.endswith("sent: malformed\ufffd")
+    assert second.endswith("Warning: The disk is nearly full.")
+    assert "\u202e" not in lines.text()
+    lines.find("DISK full")
+    assert lines.rowCount() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("/ip4/203.0.113.7/tcp/31330/p2p/12D3KooWAEyMD6s6uhKsZybWfb1beqdobf8g", "/ip4/…/tcp/31330/p2p/peer…"),
+        ("from 203.0.113.7:80", "from …:80"),
+        ("at fe80:0:0:0:1:2:3:4", "at …:…"),
+        ("waggle://join?charter=ab#key=cd", "waggle://…"),
+        ("token hf_abcdefghijkl", "token hf_…"),
+        ("ann.smith@example.org wrote", "someone@… wrote"),
+        ("/home/ann/models/x", "/home/…/models/x"),
+        ("C:\\Users\\Ann\\x", "C:\\Users\\…\\x"),
+        ("round 12 of 300, 0.25", "round 12 of 300, 0.25"),
+    ],
+)
+def test_a_report_names_nobody(text: str, cut: str) -> None:
+    assert redacted(text, person=Path("/")) == cut
+
+
+def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
+    problem = events.EngineFailed(title="No room.", advice="Make some.", detail=f"OSError in {tmp_path}/checkpoints")
+    words = report(State(phase="problem", problem=problem, round=7), ["a line"], tmp_path)
+    assert "No room." in words
+    assert "round 7" in words
+    assert "a line" in words
+    assert str(tmp_path) not in words
+
+
+def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("[window")
+    choices = Choices(path)
+    assert choices.settings == settings.Settings()
+    said: list[str] = []
+    choices.refused.connect(lambda title, advice: said.append(title))
+    choices.set({"window.theme": "dark"})
+    assert "not valid TOML" in said[0]
+    assert path.read_text() == "[window"
+    with pytest.raises(SettingsError):
+        choices.value("window.nothing")

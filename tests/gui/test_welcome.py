@@ -1,0 +1,124 @@
+"""The first start: four steps with clicks and keys, each can be skipped, safe defaults, never asked again."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+import waggle
+from waggle import settings
+from waggle.gui.app import is_first
+from waggle.gui.choices import Choices
+from waggle.gui.current import Current
+from waggle.gui.engine_process import EngineProcess
+from waggle.gui.look import Look
+from waggle.gui.shell import Shell
+from waggle.gui.welcome import STEPS, Welcome
+from waggle.paths import Home
+from waggle.settings import profile_of
+
+FAKE = Path(__file__).with_name("fake_engine.py")
+pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+
+
+@pytest.fixture
+def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Shell]:
+    """A shell at its very first start, with an engine that answers."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    home = Home(tmp_path)
+    engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
+    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell.begin(None, first=True)
+    yield shell
+    with qtbot.waitSignal(shell.left, timeout=10_000):
+        shell.leave()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def welcome_of(shell: Shell) -> Welcome:
+    found = shell.window.findChild(Welcome)
+    assert isinstance(found, Welcome)
+    return found
+
+
+def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    welcome = welcome_of(started)
+    began = time.monotonic()
+    for step in range(len(STEPS)):
+        assert welcome._pages.currentIndex() == step
+        qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    assert time.monotonic() - began < 60, "under a minute is promised"
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
+    assert chosen.when.only_on_power
+    assert not chosen.swarm.solo
+    assert not is_first(Home(tmp_path), Choices(tmp_path / "settings.toml"), ())
+
+
+def test_what_is_chosen_is_kept(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    welcome = welcome_of(started)
+    qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
+    welcome._profile.choose(2)
+    qtbot.mouseClick(welcome._power, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._choices[1], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._back, Qt.MouseButton.LeftButton)
+    for _ in range(3):
+        qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert chosen.computer.priority == "normal"
+    assert not chosen.when.only_on_power
+    assert chosen.swarm.solo
+
+
+def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert chosen.window.welcomed
+    assert chosen.when == settings.When()
+
+
+def test_an_invite_is_looked_at_not_joined(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    done: list[object] = []
+    invited: list[str] = []
+    welcome.done.connect(done.append)
+    welcome.invited.connect(invited.append)
+    welcome._choose(2)
+    welcome._link.setText(" waggle://join?charter=ab ")
+    for _ in STEPS:
+        welcome._next.click()
+    assert invited == ["waggle://join?charter=ab"]
+    assert len(done) == 1
+
+
+def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
+    fresh, known, chosen = (Home(tmp_path / name) for name in ("fresh", "known", "chosen"))
+    for home in (fresh, known, chosen):
+        home.prepare()
+    known.identity.touch()
+    chosen.settings.touch()
+    assert is_first(fresh, Choices(fresh.settings), ())
+    assert not is_first(fresh, Choices(fresh.settings), ("swarm.solo=true",))
+    assert not is_first(known, Choices(known.settings), ())
+    assert not is_first(chosen, Choices(chosen.settings), ())
+
+
+def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    focusable = [each for each in welcome.findChildren(QWidget) if each.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    assert [each for each in focusable if not each.accessibleName()] == []
