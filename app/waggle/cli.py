@@ -1,4 +1,4 @@
-"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `update`, `lab`.
+"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `doctor`, `log`, `update`, `lab`.
 
 Heavy imports come after the arguments are understood.
 """
@@ -8,11 +8,15 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from waggle import __version__, paths
 from waggle.errors import LabError, WaggleError
 
-LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm")
+if TYPE_CHECKING:
+    from waggle.paths import Home
+
+LABS = ("audit", "fuzz", "hostile", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
 
 
@@ -84,9 +88,7 @@ def parser() -> argparse.ArgumentParser:
     token.add_argument("--forget", action="store_true", help="remove it from there")
     token.set_defaults(door=_token)
 
-    selftest = doors.add_parser("selftest", help="three rounds alone with the starter: can this computer take part?")
-    _shared(selftest)
-    selftest.set_defaults(door=_selftest)
+    _looking(doors)
 
     update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
     update.set_defaults(door=_update)
@@ -96,6 +98,23 @@ def parser() -> argparse.ArgumentParser:
     lab.add_argument("rest", nargs=argparse.REMAINDER, help="its own options: see `waggle lab NAME --help`")
     lab.set_defaults(door=_lab)
     return made
+
+
+def _looking(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The doors through which one looks whether all is well."""
+    selftest = doors.add_parser("selftest", help="three rounds alone with the starter: can this computer take part?")
+    _shared(selftest)
+    selftest.set_defaults(door=_selftest)
+
+    doctor = doors.add_parser("doctor", help="look at everything and print a report that names no person, key or address")
+    _shared(doctor)
+    doctor.set_defaults(door=_doctor)
+
+    log = doors.add_parser("log", help="what was logged, oldest first")
+    _shared(log)
+    log.add_argument("word", nargs="?", help="only lines with it")
+    log.add_argument("--level", choices=("DEBUG", "INFO", "WARNING", "ERROR"), default="INFO", help="from this one on")
+    log.set_defaults(door=_log)
 
 
 def _shared(made: argparse.ArgumentParser) -> None:
@@ -144,7 +163,7 @@ def _engine(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import main as engine
 
-    log.start()
+    log.start(folder=_home(arguments).logs)
     return engine.run(arguments)
 
 
@@ -152,8 +171,28 @@ def _seed(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import seed
 
-    log.start()
+    log.start(folder=_home(arguments).logs)
     return seed.run(arguments)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from waggle.engine import doctor
+
+    return doctor.run(arguments)
+
+
+def _log(arguments: argparse.Namespace) -> int:
+    from waggle import log
+
+    for line in log.lines(_home(arguments).logs, level=arguments.level, word=arguments.word or ""):
+        sys.stdout.write(line + "\n")
+    return 0
+
+
+def _home(arguments: argparse.Namespace) -> "Home":
+    from waggle import paths
+
+    return paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
 
 
 def _ctl(arguments: argparse.Namespace) -> int:

@@ -35,6 +35,10 @@ class Home:
         return self.root / "events"
 
     @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
     def known_peers(self) -> Path:
         return self.root / "known_peers.json"
 

@@ -12,6 +12,7 @@ from waggle.engine.keeping import Keeper, Remembering, interval, restore
 from waggle.errors import CheckpointError
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved
+from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
 
 DAY, MEGABYTE = 86_400, 1e6
@@ -20,6 +21,8 @@ WATCHED = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncat
 
 class Counting:
     """A policy whose weights are the sum of what it learned."""
+
+    training = Training()
 
     def __init__(self) -> None:
         self.weights, self.steps = np.zeros(3, np.float32), 0

@@ -101,7 +101,7 @@ class Keeper:
         if self.checkpointed is not None:
             self.checkpointed = max(self.checkpointed, journal.newest(self.root))  # of a later one that was damaged since
             journal.mend(self.root, self.checkpointed)
-            self._due = self.clock() + interval(checkpoint.size(self.root), 0.0)
+            self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
 
     def keep(self, saved: Saved) -> int:
         """Make a round safe; the bytes written. Raises CheckpointError when the disk says no: it can be asked again."""

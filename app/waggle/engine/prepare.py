@@ -126,6 +126,8 @@ async def _restored(
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     for one in aside:
         teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+    if saved and saved.optimiser != opened.policy.training.optimiser:
+        teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpointed
 
 

@@ -1,6 +1,7 @@
 """Tells events: stamps them, folds them into the State, keeps them on file, and passes them on."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ KEPT_FILES = 5
 FILE_BYTES = 64 * 1024 * 1024
 
 Sink = Callable[[bytes], None]
+log = logging.getLogger(__name__)
 
 
 class Teller:
@@ -46,6 +48,7 @@ class Teller:
         told = replace(event, seq=self.state.seq + 1, at=self._clock())
         self.state = apply(self.state, told)
         line = wire.line(told)
+        _log(told)
         try:
             self._keep(told, line)
         except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
@@ -87,3 +90,24 @@ class Teller:
 
     def _open_writing(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)
+
+
+def _log(event: AnyEvent) -> None:
+    """What a person may look for later."""
+    match event:
+        case events.Ready():
+            log.info("ready: round %d, %s on %s, %s", event.round, event.model, event.device, event.swarm)
+        case events.PhaseChanged():
+            log.info("%s, round %d", event.phase, event.round)
+        case events.Warned():
+            log.info("warned: %s %s", event.title, event.advice)
+        case events.PartRestarted():
+            log.info("%s restarted: %s", event.part, event.reason)
+        case events.CheckpointSetAside():
+            log.info("%s was set aside: %s", event.folder, event.reason)
+        case events.EngineFailed():
+            log.info("failed: %s %s\n%s", event.title, event.advice, event.detail)
+        case events.EngineStopped():
+            log.info("stopped after round %d", event.round)
+        case _:
+            return

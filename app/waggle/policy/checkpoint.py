@@ -9,9 +9,11 @@ Written into a temporary folder, flushed, then renamed. A folder whose sums do n
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -119,6 +121,11 @@ def size(root: Path) -> int:
     return sum(path.stat().st_size for folder in _folders(root)[:1] for path in folder.iterdir())
 
 
+def age(root: Path) -> float:
+    """Seconds since the newest checkpoint was written, by this computer's clock; 0 where it says the future, or there is none."""
+    return max(0.0, time.time() - max((folder.stat().st_mtime for folder in _folders(root)[:1]), default=math.inf))
+
+
 def oldest(root: Path) -> int:
     """The round of the oldest checkpoint that is kept; 0 where there is none."""
     return min((int(folder.name[1:]) for folder in _folders(root)), default=0)
@@ -148,6 +155,18 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
             continue
         return saved, aside
     return None, aside
+
+
+def load(folder: Path, policy: Trained) -> Saved:
+    """Restore exactly this checkpoint; raises CheckpointError where it is not whole."""
+    saved = _verified(folder)
+    policy.restore(*arrays(folder), saved.step)
+    return saved
+
+
+def arrays(folder: Path) -> tuple[Arrays, Arrays]:
+    """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
+    return load_file(folder / _weights_file(_verified(folder))), load_file(folder / MOMENTS)
 
 
 def newest(root: Path, base: str) -> tuple[Path, Saved]:

@@ -1,0 +1,157 @@
+"""`waggle doctor`: looks at everything a node needs and has, and prints a report that names no person, key or address."""
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import waggle
+from waggle import log, paths, settings
+from waggle.engine import control, ctl, model
+from waggle.engine.readings import Reader
+from waggle.errors import EngineError, WaggleError
+from waggle.policy import checkpoint, journal
+from waggle.protocol.rules import Wishes, decide
+from waggle.swarm import identity
+from waggle.tasks import charter
+
+NEEDED = ("torch", "transformers", "hivemind", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
+LITTLE_ROOM = 1e9  # bytes
+ADDRESSES = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|\b(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
+PEERS = re.compile(r"\b(12D3KooW|Qm)\w{20,}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`well` None: neither good nor bad, but worth knowing."""
+
+    what: str
+    well: bool | None
+    says: str
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report; 1 where something is wrong."""
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    findings = [_safely(check, home) for check in CHECKS]
+    sys.stdout.write(report(findings, home))
+    return 1 if any(finding.well is False for finding in findings) else 0
+
+
+def report(findings: list[Finding], home: paths.Home) -> str:
+    """The findings, then the last warnings, with everything left out that says who and where."""
+    marks = {True: "ok ", False: "BAD", None: "   "}
+    lines = [f"{marks[finding.well]}  {finding.what}: {finding.says}" for finding in findings]
+    warned = list(log.lines(home.logs, level="WARNING"))[-20:]
+    return redacted("\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n", home)
+
+
+def redacted(text: str, home: paths.Home) -> str:
+    """Without the names of people and computers, addresses, peers, keys and tokens."""
+    text = log.without_secrets(text)
+    for place, name in ((str(home.root), "HOME"), (str(Path.home()), "~"), (platform.node(), "COMPUTER")):
+        text = text.replace(place, name) if len(place) > 1 else text
+    return PEERS.sub(r"\1...", ADDRESSES.sub("ADDRESS", text))
+
+
+def _safely(check: "Check", home: paths.Home) -> Finding:
+    try:
+        return check(home)
+    except WaggleError as error:
+        return Finding(_name(check), False, f"{error.title} {error.advice}".strip())
+    except OSError as error:  # of the folder: that is a finding too
+        return Finding(_name(check), False, str(error))
+
+
+def _name(check: "Check") -> str:
+    return getattr(check, "__name__", "check").strip("_").replace("_", " ")
+
+
+def _program(_home: paths.Home) -> Finding:
+    says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
+    return Finding("program", not missing, says)
+
+
+def _folder(home: paths.Home) -> Finding:
+    if not home.root.exists():
+        return Finding("folder", None, f"{home.root} is not there yet: the engine makes it")
+    probe = home.root / ".doctor"
+    probe.write_bytes(b"")
+    probe.unlink()
+    free = shutil.disk_usage(home.root).free
+    return Finding("folder", free > LITTLE_ROOM, f"{home.root} can be written, {free / 1e9:.1f} GB are free")
+
+
+def _settings(home: paths.Home) -> Finding:
+    chosen = settings.read(home.settings)
+    return Finding("settings", True, f"profile {settings.profile_of(chosen, os.cpu_count() or 1)}")
+
+
+def _identity(home: paths.Home) -> Finding:
+    if not home.identity.exists():
+        return Finding("identity", None, "none yet: the engine makes one")
+    return Finding("identity", True, identity.name_of(identity.load_or_create(home.identity).peer_id))
+
+
+def _model(home: paths.Home) -> Finding:
+    return Finding("model", True, model.folder_of(settings.read(home.settings).model).name)
+
+
+def _charter(_home: paths.Home) -> Finding:
+    shipped = charter.first_swarm()
+    return Finding("charter", True, f"{shipped.name} with {len(shipped.specialties)} specialties ships with it")
+
+
+def _saved_state(home: paths.Home) -> Finding:
+    base = checkpoint.base_of(model.folder_of(settings.read(home.settings).model))
+    if not any(home.checkpoints.glob("r[0-9]*")):
+        return Finding("saved state", None, "none yet")
+    _, saved = checkpoint.newest(home.checkpoints, base)
+    later = sum(1 for _ in journal.entries(home.checkpoints, saved.round, base))
+    damaged = len(list(home.checkpoints.glob("damaged-*")))
+    says = f"{saved.round} rounds in a whole checkpoint, {later} more in the journal"
+    return Finding("saved state", True, says + (f"; {damaged} damaged ones lie beside it" if damaged else ""))
+
+
+def _history(home: paths.Home) -> Finding:
+    if not home.history.exists():
+        return Finding("history", None, "none yet")
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{home.history}?mode=ro", uri=True)) as database:
+            (said,) = database.execute("pragma quick_check(1)").fetchone()
+            (count,) = database.execute("select count(*) from rounds").fetchone()
+    except sqlite3.DatabaseError as error:
+        return Finding("history", False, f"damaged ({error}): the engine sets it aside and rebuilds it from its record")
+    return Finding("history", said == "ok", f"{count} rounds, {said}")
+
+
+def _rules(home: paths.Home) -> Finding:
+    rules = settings.read(home.settings).when
+    decision = decide(rules, Reader()(rules), Wishes(), time.time())
+    ticks = " ".join(f"[{ctl.MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
+    return Finding("rules", None, f"{decision.reason or 'nothing holds contribution back.'} {ticks}".strip())
+
+
+def _engine(home: paths.Home) -> Finding:
+    try:
+        control.require_free(home)
+    except EngineError:
+        return Finding("engine", True, ctl.describe(ctl.status(home)).replace("\n", " "))
+    return Finding("engine", None, "not running")
+
+
+Check = Callable[[paths.Home], Finding]
+CHECKS: tuple[Check, ...] = (
+    _program, _folder, _settings, _identity, _model, _charter, _saved_state, _history, _rules, _engine,
+)  # fmt: skip

@@ -1,0 +1,70 @@
+"""The doctor looks at everything, and its report names no person, key or address."""
+
+import argparse
+import platform
+
+import pytest
+
+from waggle import log, paths
+from waggle.engine import doctor
+from waggle.engine.history import History
+from waggle.swarm import identity
+
+
+def run(home, capsys) -> tuple[int, str]:
+    code = doctor.run(argparse.Namespace(home=home))
+    return code, capsys.readouterr().out
+
+
+def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
+    code, said = run(tmp_path / "none", capsys)
+    assert code == 0, said
+    assert "the engine makes it" in said
+    assert not (tmp_path / "none").exists()
+
+
+def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
+    home = paths.Home(tmp_path).prepare()
+    mine = identity.load_or_create(home.identity)
+    History(home.history).close()
+    code, said = run(tmp_path, capsys)
+    assert code == 0, said
+    assert identity.name_of(mine.peer_id) in said
+    assert "0 rounds, ok" in said
+    assert "[?]" in said or "[+]" in said, "the rules, each with its tick"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("settings.toml", b"[swarm\n", "BAD  settings: The settings file HOME/settings.toml is not valid TOML"),
+        ("identity.key", b"damaged", "BAD  identity: "),
+        ("history.sqlite", b"damaged " * 1000, "BAD  history: damaged"),
+        ("settings.toml", b"[model]\nfolder = '/nowhere'\n", "BAD  model: There is no model in /nowhere"),
+    ],
+)
+def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    code, said = run(tmp_path, capsys)
+    assert (code, says in said) == (1, True), said
+    assert (tmp_path / name).read_bytes() == content
+
+
+def test_a_report_names_nobody(tmp_path):
+    home = paths.Home(tmp_path)
+    told = (
+        f"{tmp_path}/x and {paths.Path.home()}/y on {platform.node()} at 192.168.1.20:4001 and fe80::1:2:3:4 "
+        "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1 hf_abcdefghijklmnop waggle://join?charter=1#key=abc-DEF_123"
+    )
+    said = doctor.redacted(told, home)
+    for secret in (str(tmp_path), "192.168", "fe80", "F2YgxuQMZ6", "abcdefghijk", "abc-DEF", platform.node() + " "):
+        assert secret not in said, said
+    assert "HOME/x" in said
+
+
+def test_the_last_warnings_are_in_the_report(tmp_path):
+    home = paths.Home(tmp_path)
+    home.logs.mkdir(parents=True)
+    (home.logs / "waggle.log").write_text("2026-01-01 10:00:00,000 WARNING waggle.x: too late for 10.0.0.1\n")
+    assert "too late for ADDRESS" in doctor.report([], home)
+    assert list(log.lines(home.logs, level="ERROR")) == []

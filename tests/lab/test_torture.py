@@ -1,0 +1,71 @@
+"""What torture looks at, without anybody being killed: `waggle lab torture` does that."""
+
+import sqlite3
+
+import msgspec
+import numpy as np
+import pytest
+
+from waggle import paths
+from waggle.engine.history import History
+from waggle.lab import torture
+from waggle.lab.torture import Found, Kill
+from waggle.lab.victim import database_is_whole
+from waggle.policy import checkpoint, journal
+from waggle.policy.checkpoint import Saved
+from waggle.policy.choose import open_policy
+from waggle.rl.batch import GroupBatch, StepParams
+
+
+def test_figures_are_counted_over_all_kills_of_a_folder(tmp_path):
+    kills = (Kill(target="engine", phase="contributing", rounds_lost=2, replayed=3), Kill(target="p2pd", phase="preparing"))
+    (tmp_path / "kills.jsonl").write_bytes(b"".join(msgspec.json.encode(kill) + b"\n" for kill in kills))
+    (tmp_path / "calm.json").write_bytes(msgspec.json.encode(Found(pauses_ms=[3.0, 1.0, 8.0])))
+    figures = torture.summary(tmp_path)
+    assert (figures["kills"], figures["rounds_lost_max"], figures["states_learned_again"]) == (2, 2, 3)
+    assert (figures["pause_ms_median"], figures["pause_ms_worst"]) == (3, 8)
+    assert figures["kills_by_target"] == {"engine": 1, "p2pd": 1, "verifier": 0, "window": 0}
+    assert figures["resume_bit_exact"]
+
+
+def test_growth_leaves_the_warm_up_out():
+    assert torture.growth([1, 5, 100, 100, 100, 100, 110, 110]) == pytest.approx(10.0)
+
+
+def test_a_damaged_database_is_noticed_and_looking_changes_nothing(tmp_path):
+    home = paths.Home(tmp_path)
+    History(home.history).close()
+    before = home.history.read_bytes()
+    assert database_is_whole(home)
+    assert home.history.read_bytes() == before
+    content = bytearray(before)
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    home.history.write_bytes(content)
+    assert not database_is_whole(home)
+    with pytest.raises(sqlite3.DatabaseError):
+        sqlite3.connect(home.history).execute("select * from rounds").fetchall()
+
+
+def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_that_differs_is_noticed(tmp_path):
+    home = paths.Home(tmp_path).prepare()
+    policy = open_policy(paths.starter(), device="cpu", threads=1).policy
+    base = checkpoint.base_of(paths.starter())
+    for number in (1, 2, 3):
+        noise = np.random.default_rng(number)
+        batch = GroupBatch(
+            prompt=noise.integers(5, 200, 9).astype(np.int32), completions=(noise.integers(5, 200, 6).astype(np.int32),),
+            advantage=np.ones(6, np.float32), weight=np.full(6, 0.2, np.float32),
+        )  # fmt: skip
+        params = StepParams(learning_rate=1e-3)
+        policy.step([batch], params)
+        saved = Saved(round=number, step=policy.steps, epoch=1, charter="c", base=base)
+        if number > 1:
+            journal.append(home.checkpoints, 1, journal.entry_of(saved, [batch], params))
+        if number in (1, 3):
+            checkpoint.save(home.checkpoints, policy, saved)
+    assert torture.learned_again(home) == (1, True)
+    policy.step([batch], params)
+    checkpoint.save(home.checkpoints, policy, saved)
+    assert torture.learned_again(home) == (1, False)
+    (home.checkpoints / "r00000001" / "state.json").unlink()
+    assert torture.learned_again(home) == (0, False)
