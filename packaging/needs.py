@@ -50,7 +50,7 @@ DROPPED = re.compile(
             r"\.(pyi|pxd|h|hpp|cpp|cmake|a|lib)$",
             r"^torch/(include|share|test)/",
             r"^torch/bin/(?!torch_shm_manager)",
-            r"^PySide6/Qt/(translations|qml)/",
+            r"^PySide6/Qt/(qml/|translations/(?!qtbase_))",
             r"^PySide6/Qt/lib/libQt6(Qml|Quick|Pdf|VirtualKeyboard|Designer|Labs|WebEngine|ShaderTools|Sql|Test)",
             r"^PySide6/Qt/plugins/(sqldrivers|qmltooling|qmllint|designer|virtualkeyboard|egldeviceintegrations|networkinformation)",
             r"^PySide6/Qt/plugins/(platforminputcontexts/libqtvirtualkeyboard|imageformats/libqpdf)",

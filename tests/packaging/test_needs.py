@@ -30,6 +30,7 @@ def test_files_that_the_app_opens_are_kept():
         "torch/bin/torch_shm_manager",
         "PySide6/Qt/plugins/platforms/libqxcb.so",
         "PySide6/Qt/plugins/platforms/libqoffscreen.so",
+        "PySide6/Qt/translations/qtbase_de.qm",
         "hivemind/hivemind_cli/p2pd",
         "waggle/resources/starter/model.safetensors",
     ):

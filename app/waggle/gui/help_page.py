@@ -1,4 +1,6 @@
-"""Help: does it work here, what happened, what the keys do, and a report without names to send to someone who can help."""
+"""Help: does it work here, is there a newer one, what happened, what the keys do, and a report without names."""
+
+from dataclasses import dataclass
 
 from PySide6.QtCore import QProcess, Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -20,32 +22,75 @@ KEYS = (
 )  # fmt: skip
 
 
-class SelfTest(QFrame):
-    """Plays three rounds alone, in a process of its own and a folder that is thrown away."""
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """What stands around a question that one of waggle's other doors answers."""
 
-    def __init__(self, look: Look) -> None:
+    door: str
+    title: str
+    about: str
+    act: str
+    icon: str
+    busy: str
+    answered: str
+    failed: str
+
+
+SELF_TEST = Asking(
+    door="selftest",
+    title=later("Can this computer take part?"),
+    about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
+    act=later("Run the self-test"),
+    icon="play",
+    busy=later("Playing. This takes about half a minute."),
+    answered=later("It works: three rounds were played here."),
+    failed=later("It failed; what was said stands below."),
+)
+UPDATE = Asking(
+    door="update",
+    title=later("Is there a newer Waggle?"),
+    about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
+    act=later("Ask now"),
+    icon="search",
+    busy=later("Asking."),
+    answered=later("This is the answer:"),
+    failed=later("There was no answer to believe:"),
+)
+
+
+class Asked(QFrame):
+    """A question, and what a process of its own says to it."""
+
+    done = Signal()
+
+    def __init__(self, look: Look, asking: Asking) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._says = text(look, tr("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
-                          "small", "soft", wrap=True)  # fmt: skip
-        self._run = Button(look, tr("Run the self-test"), icon="play")
-        self._run.clicked.connect(self._start)
-        self._output = _reader(look, tr("What the self-test says"), 110)
+        self._asking = asking
+        self._says = text(look, tr(asking.about), "small", "soft", wrap=True)
+        self._run = Button(look, tr(asking.act), icon=asking.icon)
+        self._run.clicked.connect(self.ask)
+        self._output = _reader(look, tr(asking.title), 110)
         self._output.hide()
         self._process = QProcess(self)
         self._process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
-        head = row((column(text(look, tr("Can this computer take part?"), "heading"), self._says, gap=3), 1), self._run)
+        head = row((column(text(look, tr(asking.title), "heading"), self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
-    def _start(self) -> None:
+    @property
+    def output(self) -> str:
+        return self._output.toPlainText()
+
+    def ask(self) -> None:
+        """Ask anew; `done` follows."""
         self._run.setEnabled(False)
         self._output.show()
         self._output.setPlainText("")
-        self._says.setText(tr("Playing. This takes about half a minute."))
-        program, *arguments = [*paths.program("waggle"), "selftest"]
+        self._says.setText(tr(self._asking.busy))
+        program, *arguments = [*paths.program("waggle"), self._asking.door]
         self._process.start(program, arguments)
 
     def _read(self) -> None:
@@ -55,9 +100,8 @@ class SelfTest(QFrame):
 
     def _finished(self, code: int) -> None:
         self._run.setEnabled(True)
-        self._says.setText(
-            tr("It works: three rounds were played here.") if code == 0 else tr("It failed; what was said stands below.")
-        )
+        self._says.setText(tr(self._asking.failed if code else self._asking.answered))
+        self.done.emit()
 
     def _not_started(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
@@ -65,7 +109,7 @@ class SelfTest(QFrame):
             self._says.setText(tr("It cannot be started. Install Waggle again."))
 
     def close_process(self) -> None:
-        """The window goes: so does the test."""
+        """The window goes: so does what it asked."""
         self._process.kill()
         self._process.waitForFinished(1000)
 
@@ -141,10 +185,11 @@ class HelpPage(Page):
     def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
         super().__init__(look)
         self._home = home.root if home is not None else None
-        self._line = Line(look, tr("Nothing on this page is sent anywhere"), "small", "text_faint")
-        self.self_test, self._log, self._report = SelfTest(look), Log(look, journal), Report(look)
+        self._line = Line(look, tr("Nothing about you leaves this page"), "small", "text_faint")
+        self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
+        self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
-        self._box = column(self.self_test, self._log, self._report, _keys(look), None, gap=16)
+        self._box = column(self.self_test, self.update_asked, self._log, self._report, _keys(look), None, gap=16)
         self.setLayout(column(self._head, (scrolled(self._box), 1), gap=0))
         self._key: tuple[object, ...] = ()
         self.set_compact(False)
