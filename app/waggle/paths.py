@@ -13,6 +13,7 @@ class Home:
     """One node's folder. Several models on one machine are several homes, each with its own identity."""
 
     root: Path
+    training: Path | None = None  # where what is trained lies, for a model that was not this home's first
 
     @property
     def settings(self) -> Path:
@@ -24,11 +25,11 @@ class Home:
 
     @property
     def checkpoints(self) -> Path:
-        return self.root / "checkpoints"
+        return (self.training or self.root) / "checkpoints"
 
     @property
     def history(self) -> Path:
-        return self.root / "history.sqlite"
+        return (self.training or self.root) / "history.sqlite"
 
     @property
     def events(self) -> Path:

@@ -33,10 +33,14 @@ def reasons():
     return []
 
 
+def again_to(reasons):
+    return lambda reason, back: reasons.append(reason)
+
+
 @pytest.fixture
 def known(home, reasons):
     book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
-    return Swarms(home, LOOPBACK, reasons.append)
+    return Swarms(home, LOOPBACK, again_to(reasons))
 
 
 async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
@@ -77,7 +81,7 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
 )
 async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
     with pytest.raises(error, match=said):
-        await Swarms(home, settings, reasons.append).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+        await Swarms(home, settings, again_to(reasons)).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     assert (book.read(home.swarms).active, reasons) == ("", [])
 
 
@@ -109,7 +113,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), reasons.append)
+    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), again_to(reasons))
     alone.charter = first_swarm()
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))

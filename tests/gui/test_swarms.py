@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui import qr
+from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Opened
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
@@ -29,6 +30,7 @@ from waggle.protocol.gatherings import (
     SwarmShown,
     SwarmsTold,
 )
+from waggle.protocol.models import ModelExported, ModelShown, ModelsTold
 
 Told = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32
@@ -195,3 +197,58 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
     assert len(made) == len(made[0])
     assert corner == tuple(line[-7:][::-1] for line in made[:7])
     assert qr.modules("") == ()
+
+
+STARTER = ModelShown(kind="starter", bytes=3_300_000, active=True, rounds=613)
+QWEN = ModelShown(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
+HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+
+
+@pytest.fixture
+def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+    window, swarms, sent = page
+    swarms._which.choose(1)
+    tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
+    return window, swarms._models, sent
+
+
+Models = tuple[Window, ModelsView, list[AnyCommand]]
+
+
+def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
+    _, view, sent = models
+    assert isinstance(sent[-1], commands.ListModels)
+    assert about(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert "the download goes on" in about(HALF)
+    assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
+
+
+def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
+    window, view, sent = models
+    cards = view.findChildren(ModelCard)
+    next(made for made in cards if not made.isHidden() and "Qwen/Tiny" in buttons(made)[0].accessibleName()).chosen.emit(QWEN)
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
+    view._name.setText(" Qwen/Other ")
+    view._use.click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
+    window.refused("no name is not the name of a model.", "")
+    assert view._said.text() == "no name is not the name of a model."
+
+
+def test_what_was_learned_is_exported_and_said(models: Models) -> None:
+    window, view, sent = models
+    view.export("/tmp/mine")
+    assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
+    tell(window, ModelExported(path="/tmp/mine", rounds=600))
+    assert view._said.text() == "Written to /tmp/mine: 600 rounds of training."
+
+
+def test_a_download_shows_how_far_it_is(models: Models) -> None:
+    window, view, _ = models
+    tell(window, StartedAgain(reason="Going on with Qwen/Half."), events.Downloading(model="Qwen/Half", done=412, total=980))
+    assert (view._bar.value(), view._loading.isVisible()) == (420, True)
+    assert view._use.isEnabled(), "another choice ends the download"
+
+
+def buttons(widget: ModelCard) -> list[QPushButton]:
+    return widget.findChildren(QPushButton)

@@ -1,6 +1,7 @@
 """The desk: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
 
 import asyncio
+from collections.abc import Callable
 
 from waggle.engine.lifecycle import Lifecycle
 from waggle.errors import EngineError
@@ -17,6 +18,7 @@ class Desk:
         self._lifecycle: Lifecycle | None = None
         self._there = asyncio.Event()
         self.reason = ""
+        self.back: Callable[[], object] | None = None  # to what was before, where the new cannot begin
         self.stopped = False
 
     def sit(self, lifecycle: Lifecycle) -> None:

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 def newest(home: paths.Home, chosen: settings.Model) -> export.Trained:
     """What a home has trained; raises WaggleError."""
     base = model.folder_of(chosen)
-    folder, saved = checkpoint.newest(home.checkpoints, checkpoint.base_of(base))
+    folder, saved = checkpoint.newest(model.home_of(home, chosen).checkpoints, checkpoint.base_of(base))
     name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
     return export.Trained(folder, saved, base, name)
 

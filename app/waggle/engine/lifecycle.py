@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
+from waggle.engine.models import Models
 from waggle.engine.person import Person
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
@@ -61,6 +62,8 @@ class Lifecycle:
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
         self.swarms: Swarms | None = None
         self.person: Person | None = None
+        self.models: Models | None = None
+        self.back: Callable[[], object] | None = None  # undoes what the engine starts again for
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
         self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
@@ -84,9 +87,9 @@ class Lifecycle:
         self._release()
         self.gate.stop()
 
-    def start_again(self, reason: str) -> None:
-        """End after the step in progress, for something else to begin in the same process."""
-        self.again = reason
+    def start_again(self, reason: str, back: Callable[[], object] | None = None) -> None:
+        """End after the step in progress, for something else to begin; `back` is called where that cannot begin."""
+        self.again, self.back = reason, back
         self.stop()
 
     def follow(self, rules: When) -> tuple[str, ...]:
@@ -154,6 +157,8 @@ class Lifecycle:
                 | commands.RenewIdentity()
             ):  # fmt: skip
                 answers += await self._person().obey(command)
+            case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
+                answers += await self._models().obey(command)
             case commands.ChangeSettings():
                 self.change_settings(command.values)
             case commands.Status():
@@ -165,6 +170,11 @@ class Lifecycle:
             case _:
                 assert_never(command)
         return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+
+    def _models(self) -> Models:
+        if self.models is None:
+            raise EngineError("The engine is still starting.", "Try again in a moment.")
+        return self.models
 
     def _person(self) -> Person:
         if self.person is None:

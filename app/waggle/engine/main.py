@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from waggle import paths, settings
-from waggle.engine import control, stdio, swarms
+from waggle.engine import control, model, models, stdio, swarms
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
@@ -89,7 +89,7 @@ def _home(chosen: Path | None) -> paths.Home:
 
 
 async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
-    """A swarm that cannot be joined must not be chosen for good: then the one before is. Raises WaggleError."""
+    """A swarm that cannot be joined, or a model that cannot be had, must not be chosen for good. Raises WaggleError."""
     try:
         return await _contribute(home, choices, teller, desk, frugality)
     except MemoryShort as error:
@@ -99,12 +99,11 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
         desk.reason = "Memory is short."
         return True
     except WaggleError as error:
-        if not desk.reason or not swarms.gone_back(home):
+        if desk.back is None:
             raise
-        teller.tell(
-            events.Warned(title=f"That swarm could not be joined: {error.title}", advice="You are back in the one before.")
-        )
-        desk.reason = "Going back."
+        desk.back()
+        desk.back, desk.reason = None, "Going back."
+        teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
         return True
 
 
@@ -116,6 +115,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
     before = teller.state
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
+        home = model.home_of(home, chosen.model).prepare()
         history = History(home.history)
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when)
@@ -125,6 +125,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
         lifecycle.person = Person(home, history, lifecycle.start_again)
+        lifecycle.models = models.Models(home, chosen, choices.change, lifecycle.start_again)
         lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again)
         if before.phase == "paused":  # what a person paused stays so
             await lifecycle.obey(commands.Pause(id="", until=before.until))
@@ -149,6 +150,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         choices.applied.append(lambda now: prepared.limits.hold(now.computer))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.sent = prepared.sent
+        desk.back = None  # it has begun
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -162,7 +164,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
 
 def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:
     """Whether this end is the beginning of something else."""
-    desk.reason = "" if desk.stopped else lifecycle.again
+    desk.reason, desk.back = ("", None) if desk.stopped else (lifecycle.again, lifecycle.back)
     if not desk.reason:
         teller.tell(events.EngineStopped(round=number))
     return bool(desk.reason)

@@ -1,17 +1,21 @@
 """Finds the model that was chosen: a folder, a model of the hub, which is downloaded where it is not here, or the starter."""
 
 import asyncio
+import hashlib
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from waggle import paths
 from waggle.engine import keychain
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError, Stopped
+from waggle.errors import UNREADABLE, ModelError, Stopped
 from waggle.policy import hub
 from waggle.protocol import events
 from waggle.settings import Model
@@ -48,6 +52,25 @@ def folder_of(chosen: Model) -> Path:
                 "Check model.folder in the settings, or remove that line to use the starter.",
             )
     return folder
+
+
+def home_of(home: paths.Home, chosen: Model) -> paths.Home:
+    """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
+    was = first(home)
+    if was is None or was == chosen:
+        return replace(home, training=None)
+    name = chosen.name.replace("/", "--")
+    if chosen.folder:
+        name = hashlib.sha256(chosen.folder.encode()).hexdigest()[:16]
+    return replace(home, training=home.root / "models" / (name or "starter"))
+
+
+def first(home: paths.Home) -> Model | None:
+    """The model whose training lies in the home itself, where that was ever written down."""
+    try:
+        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Model)
+    except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
+        return None
 
 
 def is_here(name: str) -> bool:

@@ -1,7 +1,7 @@
 """The person behind a node: what was contributed day by day, and the identity backed up, checked and put back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
@@ -41,11 +41,16 @@ class Person:
                 assert_never(command)
 
     def _days(self) -> person.DaysTold:
-        days = self._history.days()
+        days = _merged([self._history.days(), *map(_days_of, self._other_histories())])
         known = [one for one in standings.read(self._home.standings) or () if one.taken]
         return person.DaysTold(
             days=days[-366:], all=_sum(days), used_by=len(known), taken=sum(one.taken for one in known)
         )  # fmt: skip
+
+    def _other_histories(self) -> list[Path]:
+        """Those of models that were trained here at other times."""
+        root = self._home.root
+        return [one for one in (root / "history.sqlite", *root.glob("models/*/history.sqlite")) if one != self._home.history]
 
     def _read(self, path: str, opened: backup.Opened) -> person.BackupRead:
         mine = identity.load_or_create(self._home.identity).peer_id
@@ -66,6 +71,24 @@ def _path(text: str) -> Path:
     if not path.is_absolute():
         raise IdentityError("The place of a backup is named by its whole path.")
     return path
+
+
+def _days_of(path: Path) -> tuple[person.Day, ...]:
+    if not path.is_file():
+        return ()
+    history = History(path)
+    try:
+        return history.days()
+    finally:
+        history.close()
+
+
+def _merged(parts: Sequence[tuple[person.Day, ...]]) -> tuple[person.Day, ...]:
+    """Each date once, oldest first."""
+    by_date: dict[str, list[person.Day]] = {}
+    for day in (day for part in parts for day in part):
+        by_date.setdefault(day.date, []).append(day)
+    return tuple(_sum(tuple(by_date[date])) for date in sorted(by_date))
 
 
 def _sum(days: tuple[person.Day, ...]) -> person.Day:

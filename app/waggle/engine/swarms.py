@@ -5,6 +5,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -68,7 +69,7 @@ def _free(host: str, port: int) -> int:
 class Swarms:
     """Obeys the commands about swarms. `again` makes the engine start again; `addresses` are this node's, once it has some."""
 
-    def __init__(self, home: paths.Home, chosen: Settings, again: Callable[[str], None]) -> None:
+    def __init__(self, home: paths.Home, chosen: Settings, again: Callable[[str, Callable[[], object]], None]) -> None:
         self._home, self._chosen, self._again = home, chosen, again
         self._looked: dict[str, invite.Invite] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -193,7 +194,7 @@ class Swarms:
         if self.charter is not None and self.charter.digest.hex() == digest and known == book.read(self._home.swarms):
             return (self._told(),)  # already there
         book.write(self._home.swarms, replace(known, active=active, before=known.active))
-        self._again(f"Going to {charter.name}.")
+        self._again(f"Going to {charter.name}.", partial(gone_back, self._home))
         return ()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:

@@ -7,7 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QGridLayout, QLayout, QStackedWidget, QWidget
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, card, column, held, page_head, row, scrolled, text
+from waggle.gui.models_view import ModelsView
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, held, page_head, row, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
@@ -16,7 +17,7 @@ from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, List
 from waggle.protocol.gatherings import InviteRead, SwarmShown
 from waggle.protocol.state import State
 
-LIST, JOIN, SHEET, CREATE, INVITE = range(5)
+LIST, JOIN, SHEET, CREATE, INVITE, MODELS = range(6)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
 
 
@@ -58,12 +59,17 @@ class Swarms(Page):
         self._form.declined.connect(self.show_list)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
+        self._models = ModelsView(look)
+        self._models.commanded.connect(self.commanded)
+        self._which = Segments(look, (tr("Swarms"), tr("Models")), tr("What is shown"))
+        self._which.chosen.connect(lambda index: self.show_models() if index else self.show_list())
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
         for view in (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                     held(column(self._invitation, None))):  # fmt: skip
+                     held(column(self._invitation, None)), scrolled(column(self._models))):  # fmt: skip
             self._views.addWidget(view)
-        self._box = column(page_head(look, tr("Swarms"), self._line, self._join, self._new, self._ask_others), (self._views, 1))
+        actions = (self._which, self._join, self._new, self._ask_others)
+        self._box = column(page_head(look, tr("Swarms"), self._line, *actions), (self._views, 1))
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -100,13 +106,18 @@ class Swarms(Page):
         for button in (self._new, self._ask_others):
             button.setEnabled(not why_not)
             button.setToolTip(why_not)
-        self._ask_others.setVisible(self._views.currentIndex() == LIST)
+        view = self._views.currentIndex()
+        self._ask_others.setVisible(view == LIST)
+        self._join.setVisible(view != MODELS)
+        self._new.setVisible(view != MODELS)
+        self._models.show_state(state)
         self._draw_list(why_not)
         self._draw_invitation()
         self._line.say(self._headline(why_not))
 
     def show_join(self, link: str = "") -> None:
         """Ask for a link, or look at this one."""
+        self.show_list()
         self._views.setCurrentIndex(JOIN)
         self._ask_others.setVisible(False)
         self._waiting = ""
@@ -119,6 +130,13 @@ class Swarms(Page):
     def show_list(self) -> None:
         self._waiting, self._shown = "", None
         self._views.setCurrentIndex(LIST)
+        if self._which.index:
+            self._which.choose(0)
+        self.show_state(self._state, 0.0)
+
+    def show_models(self) -> None:
+        self._waiting = ""
+        self._views.setCurrentIndex(MODELS)
         self.show_state(self._state, 0.0)
 
     def refused(self, words: str) -> None:
@@ -130,9 +148,13 @@ class Swarms(Page):
             self._say(words)
         elif waiting == "invite":
             self.show_list()
+        elif self._views.currentIndex() == MODELS:
+            self._models.refused(words)
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms
+        if self._views.currentIndex() == MODELS:
+            return one_line(self._state.ready.model) if self._state.ready else tr("No model is loaded.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("The engine is going there; your model comes along.")
         if why_not or told is None:

@@ -67,12 +67,14 @@ def duration(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB"."""
+    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
     if number < 1000:
         return f"{number:.0f} {tr('bytes')}"
     if number < 1e6:
         return f"{number / 1e3:.1f} kB" if number < 1e4 else f"{number / 1e3:.0f} kB"
-    return f"{number / 1e6:.1f} MB"
+    if number < 1e9:
+        return f"{number / 1e6:.1f} MB" if number < 1e8 else f"{number / 1e6:.0f} MB"
+    return f"{number / 1e9:.1f} GB"
 
 
 def reward(completion: events.ShownCompletion) -> str:

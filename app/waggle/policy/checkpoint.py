@@ -131,6 +131,11 @@ def oldest(root: Path) -> int:
     return min((int(folder.name[1:]) for folder in _folders(root)), default=0)
 
 
+def rounds(root: Path) -> int:
+    """The rounds that the newest checkpoint says were played; 0 where there is none."""
+    return next((int(path.name[1:]) for path in _folders(root)), 0)
+
+
 def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
     """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
 

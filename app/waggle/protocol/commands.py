@@ -126,8 +126,45 @@ class RenewIdentity(Command, frozen=True, kw_only=True, tag=True):
     """Be somebody new here, after the identity was moved to another computer; the old key is kept beside it."""
 
 
+class ListModels(Command, frozen=True, kw_only=True, tag=True):
+    """Answered by ModelsTold before the CommandDone."""
+
+
+class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
+    """Train another model: of the hub by its name, downloaded first where it is not here, or of a folder; neither: the starter.
+
+    The engine starts again with what was trained of it before.
+    """
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    folder: FilePath = ""
+
+
+class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
+    """Remove a model of the hub from this computer; what was trained of it is kept. Answered by ModelsTold."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class ExportModel(Command, frozen=True, kw_only=True, tag=True):
+    """Write what was trained as a plain transformers folder. Answered by ModelExported."""
+
+    path: FilePath
+
+
+ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
 AnyCommand = (
-    PersonCommand | SwarmCommand | ChangeSettings | ChoosePeer | Pause | Resume | Stop | Status | QueryHistory | QuerySent
+    ModelCommand
+    | PersonCommand
+    | SwarmCommand
+    | ChangeSettings
+    | ChoosePeer
+    | Pause
+    | Resume
+    | Stop
+    | Status
+    | QueryHistory
+    | QuerySent
 )

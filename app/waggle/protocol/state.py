@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
+from waggle.protocol import models as m
 from waggle.protocol import person as p
 from waggle.protocol import sent as s
 from waggle.protocol.rules import Decision
@@ -99,6 +100,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     looked: g.InviteRead | None = None
     invite: g.InviteWritten | None = None  # to the swarm of now
     days: p.DaysTold | None = None
+    models: m.ModelsTold | None = None
+    exported: m.ModelExported | None = None
     backup: p.BackupWritten | p.BackupRead | None = None  # what was last heard of one
 
     @property
@@ -114,7 +117,7 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | s.SentTold | Snapshot
+AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | s.SentTold | Snapshot
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -236,6 +239,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest(cards, state.cards))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
+        case m.ModelsTold():
+            return replace(state, models=event)
+        case m.ModelExported():
+            return replace(state, exported=event)
         case p.DaysTold():
             return replace(state, days=event)
         case p.BackupWritten() | p.BackupRead():

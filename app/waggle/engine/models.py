@@ -1,0 +1,130 @@
+"""Models: those on this computer. One is chosen and trained, each keeps what it has learned, and any can be exported.
+
+What is trained of a model stands in the home itself, or, for those chosen later, in a folder of their own below it.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+from waggle import paths
+from waggle.engine import export as exporting
+from waggle.engine import model
+from waggle.errors import EngineError, ExportError, ModelError
+from waggle.policy import checkpoint, export, hub
+from waggle.protocol import commands
+from waggle.protocol import models as told
+from waggle.settings import Model, Settings, Value
+
+Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
+Change = Callable[[Mapping[str, Value]], None]
+
+
+class Models:
+    """Obeys the commands about models."""
+
+    def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
+        self._home, self._chosen, self._change, self._again = home, chosen.model, change, again
+
+    async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:
+        """Raises WaggleError for what cannot be done; then nothing was changed."""
+        match command:
+            case commands.ListModels():
+                return (await asyncio.to_thread(self._told),)
+            case commands.ChooseModel():
+                self._choose(Model(name=command.name, folder=command.folder))
+                return ()
+            case commands.RemoveModel():
+                await asyncio.to_thread(self._remove, command.name)
+                return (await asyncio.to_thread(self._told),)
+            case commands.ExportModel():
+                return (await asyncio.to_thread(self._export, Path(command.path).expanduser()),)
+            case _:
+                assert_never(command)
+
+    def _told(self) -> told.ModelsTold:
+        chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
+        here = [*chosen, *_downloaded(paths.models())]
+        if self._chosen.name and self._chosen not in here:
+            here.append(self._chosen)
+        place = paths.models() if paths.models().is_dir() else self._home.root
+        return told.ModelsTold(
+            models=tuple(self._shown(one) for one in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
+        )  # fmt: skip
+
+    def _shown(self, one: Model) -> told.ModelShown:
+        finished, folder = True, Path(one.folder).expanduser() if one.folder else paths.starter()
+        if one.name:
+            known = hub.model_of(one.name, paths.models())
+            finished = known.folder.is_dir()
+            folder = known.folder if finished else known.unfinished
+        elsewhere = model.first(self._home) is None and one != self._chosen  # nothing was ever switched
+        return told.ModelShown(
+            kind="hub" if one.name else "folder" if one.folder else "starter",
+            name=one.name,
+            folder=one.folder,
+            bytes=sum(path.stat().st_size for path in folder.glob("*") if path.is_file()),
+            finished=finished,
+            active=one == self._chosen,
+            rounds=0 if elsewhere else checkpoint.rounds(model.home_of(self._home, one).checkpoints),
+        )
+
+    def _choose(self, wanted: Model) -> None:
+        if wanted == self._chosen:
+            raise EngineError("This model is trained already.")
+        if wanted.name:
+            hub.model_of(wanted.name, paths.models())
+        else:
+            model.folder_of(wanted)
+        if model.first(self._home) is None:
+            _write_first(self._home, self._chosen)
+        before = self._chosen
+        self._change(_values(wanted))
+        self._again(f"Going on with {_words(wanted)}.", partial(self._change, _values(before)))
+
+    def _remove(self, name: str) -> None:
+        if name == self._chosen.name:
+            raise EngineError("This model is trained now.", "Choose another one first.")
+        known = hub.model_of(name, paths.models())
+        try:
+            for folder in (known.folder, known.unfinished):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
+        except OSError as error:
+            raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
+
+    def _export(self, folder: Path) -> told.ModelExported:
+        if not folder.is_absolute():
+            raise ExportError("The folder of an export is named by its whole path.")
+        trained = exporting.newest(self._home, self._chosen)
+        export.write(trained, folder)
+        return told.ModelExported(path=str(folder), rounds=trained.saved.round)
+
+
+def _downloaded(cache: Path) -> list[Model]:
+    """What of the hub is here, whole or begun."""
+    found = set()
+    for folder in cache.glob("*/*"):
+        if folder.is_dir():
+            found.add(f"{folder.parent.name}/{folder.name.removeprefix('.downloading-')}")
+    return [Model(name=name) for name in sorted(found) if hub.NAME.fullmatch(name)]
+
+
+def _values(chosen: Model) -> dict[str, Value]:
+    return {"model.name": chosen.name or None, "model.folder": chosen.folder or None}
+
+
+def _words(chosen: Model) -> str:
+    return chosen.name or (Path(chosen.folder).name if chosen.folder else "the starter")
+
+
+def _write_first(home: paths.Home, chosen: Model) -> None:
+    try:
+        paths.put(home.root / "models.json", msgspec.json.encode(chosen))
+    except OSError as error:
+        raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error

@@ -1,0 +1,200 @@
+"""The models one may train: the starter, those of the hub, a folder; chosen, removed, and what was learned exported."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QFrame, QLayout, QLineEdit, QProgressBar, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Chip, Sign
+from waggle.gui.parts import Button, Line, card, column, held, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.words import one_line, plural, size, tr, visible
+from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
+from waggle.protocol.models import ModelShown
+from waggle.protocol.state import State
+
+RESTING = ("preparing", "problem", "stopped")
+
+
+def name_of(model: ModelShown) -> str:
+    """What a person calls it."""
+    if model.kind == "starter":
+        return tr("The starter")
+    return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
+
+
+def about(model: ModelShown) -> str:
+    """Where it comes from and what was done to it, in one line."""
+    where = {"starter": tr("Comes with Waggle"), "hub": tr("From the hub"), "folder": one_line(model.folder)}[model.kind]
+    if not model.finished:
+        came = tr("%1 have come; the download goes on when you choose it").replace("%1", size(model.bytes))
+        return f"{where}; {came}"
+    trained = (
+        plural(model.rounds, "%n round trained here", "%n rounds trained here") if model.rounds else tr("not trained here yet")
+    )
+    return f"{where}, {size(model.bytes)}; {trained}"
+
+
+def storage(models: tuple[ModelShown, ...], free: int) -> str:
+    """What the downloaded ones take, and what is left."""
+    used = sum(model.bytes for model in models if model.kind == "hub")
+    return tr("Models of the hub take %1; %2 are free").replace("%1", size(used)).replace("%2", size(free))
+
+
+class ModelCard(QFrame):
+    """One model. `chosen` and `removed` carry it; the one that is trained offers an export instead."""
+
+    chosen = Signal(object)
+    removed = Signal(object)
+    export_wanted = Signal()
+
+    def __init__(self, look: Look, model: ModelShown, why_not: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        title = name_of(model)
+        head = row((Line(look, title, "heading"), 1))
+        if model.active:
+            head.addWidget(Chip(look, tr("Trained now"), "accent", "on"))
+        parts: list[QWidget | QLayout] = [head, Line(look, about(model), "small", "text_soft")]
+        if model.fit:
+            parts.append(text(look, model.fit, "small", "soft", wrap=True))
+        if model.active:
+            acts = [Button(look, tr("Export what was learned"), small=True, icon="share")]
+            acts[0].clicked.connect(self.export_wanted)
+            acts[0].setEnabled(not why_not and model.rounds > 0)
+        else:
+            acts = [Button(look, tr("Train this one"), small=True)]
+            acts[0].setAccessibleName(tr("Train %1").replace("%1", title))
+            acts[0].clicked.connect(lambda: self.chosen.emit(model))
+            acts[0].setEnabled(not why_not)
+            if model.kind == "hub":
+                acts.append(Button(look, tr("Remove"), "link"))
+                acts[1].setAccessibleName(tr("Remove %1 from this computer").replace("%1", title))
+                acts[1].clicked.connect(lambda: self.removed.emit(model))
+        for act in acts:
+            act.setToolTip(why_not)
+        parts.append(row(*acts, None, margins=(0, 4, 0, 0)))
+        self.setLayout(column(*parts, gap=5, margins=(20, 12, 20, 12)))
+
+
+class ModelsView(QWidget):
+    """All models, and where to get another; a download shows how far it is."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look, self._state = look, State()
+        self._drawn: object = None
+        self._asked: object = None
+        self._storage, self._said = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
+        self._bar, self._came = QProgressBar(), Line(look, role="small", tone="text_soft")
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        self._bar.setAccessibleName(tr("Download of the model"))
+        self._loading = card(row(Sign(look, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
+        self._cards = column(gap=12)
+        self.setLayout(column(self._loading, self._cards, self._adding(), self._storage, None, gap=12))
+        self._say("")
+
+    def _adding(self) -> QFrame:
+        look = self._look
+        self._name = QLineEdit()
+        self._name.setFont(look.font("body"))
+        self._name.setAccessibleName(tr("Name of a model of the hub"))
+        self._name.setPlaceholderText("Qwen/Qwen2.5-0.5B-Instruct")
+        self._name.setMaxLength(200)
+        self._name.setFixedHeight(look.size["control"])
+        self._name.returnPressed.connect(self._use_name)
+        self._use, self._folder = Button(look, tr("Download and train")), Button(look, tr("Open a folder"))
+        self._use.clicked.connect(self._use_name)
+        self._folder.clicked.connect(self._folder_wanted)
+        words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
+                   "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
+        fields = held(row((self._name, 1), self._use, self._folder))
+        return card(text(look, tr("Another model"), "heading"), text(look, words, "small", "soft", wrap=True), fields, self._said)
+
+    def show_state(self, state: State) -> None:
+        before, self._state = self._state, state
+        coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
+        resting = state.phase in RESTING and not coming
+        if self.isVisible() and state.ready is not None and not resting and self._asked is not state.ready:
+            self._asked = state.ready
+            self.commanded.emit(ListModels(id=command_id()))
+        why_not = tr("The engine is not running, or still starting.") if resting else ""
+        for button in (self._use, self._folder):
+            button.setEnabled(not why_not)
+            button.setToolTip(why_not)
+        self._show_download()
+        if state.exported is not None and state.exported is not before.exported:
+            words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
+            self._say(words.replace("%2", str(state.exported.rounds)), "good")
+        if (state.models, why_not) != self._drawn:
+            self._drawn = (state.models, why_not)
+            self._draw(why_not)
+
+    def refused(self, words: str) -> None:
+        self._say(visible(words), "bad")
+
+    def _show_download(self) -> None:
+        coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None
+        self._loading.setVisible(coming is not None)
+        if coming is None:
+            return
+        self._bar.setRange(0, 1000)
+        self._bar.setValue(round(1000 * coming.done / max(1, coming.total)))
+        words = tr("%1: %2 of %3; it goes on where it was if interrupted").replace("%1", one_line(coming.model))
+        self._came.say(words.replace("%2", size(coming.done)).replace("%3", size(coming.total)))
+
+    def _draw(self, why_not: str) -> None:
+        while (item := self._cards.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        told = self._state.models
+        if told is None:
+            words = why_not or tr("Looking which models are here.")
+            self._cards.addWidget(card(text(self._look, words, "body", "soft")))
+            return
+        for model in sorted(told.models, key=lambda one: not one.active):
+            made = ModelCard(self._look, model, why_not)
+            made.chosen.connect(lambda one: self._choose(one.name, one.folder))
+            made.removed.connect(lambda one: self.commanded.emit(RemoveModel(id=command_id(), name=one.name)))
+            made.export_wanted.connect(self._export_wanted)
+            self._cards.addWidget(made)
+        self._storage.say(storage(told.models, told.free))
+
+    def _choose(self, name: str, folder: str) -> None:
+        self._say("")
+        self.commanded.emit(ChooseModel(id=command_id(), name=name, folder=folder))
+
+    def _use_name(self) -> None:
+        if name := self._name.text().strip():
+            self._choose(name, "")
+
+    def _folder_wanted(self) -> None:
+        dialog = QFileDialog(self, tr("A transformers folder"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.fileSelected.connect(lambda path: self._choose("", path))
+        dialog.open()
+
+    def _export_wanted(self) -> None:
+        dialog = QFileDialog(self, tr("Export to a new folder"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile("waggle-model")
+        dialog.fileSelected.connect(self.export)
+        dialog.open()
+
+    def export(self, path: str) -> None:
+        self._say(tr("Writing."))
+        self.commanded.emit(ExportModel(id=command_id(), path=path))
+
+    def _say(self, words: str, tone: str = "text") -> None:
+        self._said.setProperty("tone", tone)
+        self._said.style().unpolish(self._said)
+        self._said.style().polish(self._said)
+        self._said.setText(words)
+        self._said.setVisible(bool(words))

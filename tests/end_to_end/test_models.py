@@ -1,0 +1,43 @@
+"""Another model is chosen while the engine runs, and the first one goes on later where it was."""
+
+import shutil
+
+import pytest
+
+from end_to_end.programs import Engine, running
+from waggle import paths
+from waggle.protocol import commands, events
+from waggle.protocol.models import ModelExported
+
+ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
+
+
+@pytest.mark.timeout(240)
+def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go(tmp_path):
+    other = tmp_path / "another"
+    shutil.copytree(paths.starter(), other)
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with running(Engine(tmp_path / "home", *ALONE, environment=nowhere)) as engine:
+        engine.wait_round(1, 120)
+        assert choose(engine, folder=str(other)).round == 0
+        begun = choose(engine)
+        assert begun.round >= 2
+        assert begun.model.startswith("Starter")
+
+        start = len(engine.lines)
+        engine.command(commands.ChooseModel, name="nobody/nothing")
+        assert "hub" in engine.wait(events.Warned, 120, start=start).title
+        assert engine.wait(events.Ready, 120, start=start).model == begun.model
+        engine.command(commands.ExportModel, 60, path=str(tmp_path / "export"))
+        assert engine.wait(ModelExported).rounds >= 1
+        assert (tmp_path / "export" / "model.safetensors").is_file()
+        assert engine.end() == 0
+
+
+def choose(engine: Engine, **wanted: str) -> events.Ready:
+    """Choose a model and wait until the engine goes on with it."""
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.ChooseModel, **wanted), events.CommandDone)
+    ready = engine.wait(events.Ready, 120, start=start)
+    engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "contributing", start)
+    return ready

@@ -1,0 +1,91 @@
+"""Models one may choose: each keeps what it has learned, and what cannot be had is refused or taken back."""
+
+import pytest
+
+from waggle import paths
+from waggle.engine import model
+from waggle.engine.models import Models
+from waggle.errors import EngineError, ExportError, ModelError
+from waggle.protocol import commands
+from waggle.settings import Model, Settings
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return paths.Home(tmp_path / "home").prepare()
+
+
+@pytest.fixture
+def changes():
+    return []
+
+
+@pytest.fixture
+def starts():
+    """Reasons for starting again, each with its way back."""
+    return []
+
+
+@pytest.fixture
+def models(home, changes, starts):
+    return Models(home, Settings(), changes.append, lambda reason, back: starts.append((reason, back)))
+
+
+def downloaded(name: str) -> None:
+    folder = paths.models() / name
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+
+
+async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
+    downloaded("Qwen/Tiny")
+    (home.checkpoints / "r00000007").mkdir()
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
+    assert told.models[0].rounds == 7
+    assert told.models[0].bytes > 1e6
+
+
+async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
+    downloaded("Qwen/Tiny")
+    await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
+    assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
+    assert starts[0][0] == "Going on with Qwen/Tiny."
+    assert model.home_of(home, Model(name="Qwen/Tiny")).checkpoints == home.root / "models" / "Qwen--Tiny" / "checkpoints"
+    assert model.home_of(home, Model()).checkpoints == home.checkpoints
+    starts[0][1]()
+    assert changes[-1] == {"model.name": None, "model.folder": None}, "the way back"
+
+
+def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
+    assert model.home_of(home, Model(name="Qwen/Tiny")) == home
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "said"),
+    [
+        ({}, EngineError, "trained already"),
+        ({"name": "no name"}, ModelError, "is not the name of a model"),
+        ({"folder": "/nowhere"}, ModelError, "There is no model in /nowhere"),
+    ],
+)
+async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, wanted, error, said):
+    with pytest.raises(error, match=said):
+        await models.obey(commands.ChooseModel(id="1", **wanted))
+    assert (changes, starts) == ([], [])
+
+
+async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, changes, starts):
+    downloaded("Qwen/Tiny")
+    downloaded("Qwen/Other")
+    training = Models(home, Settings(model=Model(name="Qwen/Tiny")), changes.append, lambda reason, back: None)
+    with pytest.raises(EngineError, match="is trained now"):
+        await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    (told,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
+    assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+
+
+async def test_an_export_needs_something_trained_and_a_place_that_is_named_whole(models, tmp_path):
+    with pytest.raises(ExportError, match="whole path"):
+        await models.obey(commands.ExportModel(id="1", path="model"))
