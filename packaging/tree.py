@@ -9,12 +9,15 @@ README = ROOT / "README.md"
 BEGIN, END = "## The tree\n\n```\n", "```\n"
 ROOMS = ("protocol", "rl", "sapo", "tasks", "policy", "swarm", "engine", "lab", "gui")
 AROUND = (
-    ("resources/", "what ships with Waggle: the starter model, audit.jsonl, and the look (tokens, style sheet, icons, fonts)"),
+    ("resources/", "what ships with Waggle: the starter model, audit.jsonl, a recorded run, the books of words, and the look"),
     (
         "tests/",
         "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart",
     ),
-    ("packaging/", "dev.py (the two commands), lock.txt (exact versions), tree.py (writes this tree), build.py (the installers)"),
+    (
+        "packaging/",
+        "dev.py (the two commands), lock.txt (exact versions), tree.py (this tree), translations.py, build.py (the installers)",
+    ),
 )
 
 

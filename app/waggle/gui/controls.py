@@ -112,6 +112,7 @@ class Number(QDoubleSpinBox):
         self.setAccessibleName(name)
         self.setFixedHeight(look.size["control"])
         self.setMinimumWidth(look.px(170))
+        self.lineEdit().setTextMargins(10, 0, 10, 0)
         self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._shown = self.value()

@@ -15,7 +15,7 @@ from waggle.protocol.person import Day
 
 WEEKS, WEEKDAYS = 53, 7
 HEAD = 20  # room for the months
-SIDE = 34  # room for the weekdays
+SIDE = 38  # room for the weekdays
 LEVELS = (0.22, 0.45, 0.7, 1.0)
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}

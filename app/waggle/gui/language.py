@@ -20,7 +20,7 @@ NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own wo
 THIN = "\u202f"  # a narrow space: no point or comma that could be taken for a decimal one
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 PLACE = re.compile(r"%\d|%n")
-SENTENCE = re.compile(r"(?<=[.;:])\s+")
+SENTENCE = re.compile(r"(?<=\.)\s+")
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,15 +93,16 @@ def told(words: str) -> str:
     """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
     if _spoken.language in ("pseudo", "mirrored") or not words:
         return translated(words)
-    if (whole := _matched(words)) is not None:
-        return whole
+    if words in _spoken.book.told:
+        return _spoken.book.told[words]
     parts = SENTENCE.split(words)
-    return " ".join(told(part) for part in parts) if len(parts) > 1 else words
+    if len(parts) > 1:
+        return " ".join(told(part) for part in parts)
+    whole = _matched(words)
+    return words if whole is None else whole
 
 
 def _matched(words: str) -> str | None:
-    if words in _spoken.book.told:
-        return _spoken.book.told[words]
     if words in _spoken.book.words:
         return _spoken.book.words[words]
     for pattern, answer in _spoken.patterns:

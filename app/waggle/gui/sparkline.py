@@ -34,7 +34,7 @@ class Sparkline(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         if len(self._rounds) < 2:
             return
-        plot = place.adjusted(34, 8, -92, -22)
+        plot = place.adjusted(self.look.px(34), 8, -self.look.px(92), -self.look.px(22))
         raw, mine = [summary.reward for summary in self._rounds], self._trend()
         ticks = series.steps(series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // 24)))
         painter.setFont(self.look.font("caption"))

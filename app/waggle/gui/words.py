@@ -49,7 +49,8 @@ def ago(at: float, now: float) -> str:
 
 def short_ago(at: float, now: float) -> str:
     """The same for a narrow column."""
-    return ago(at, now).removesuffix(tr(" ago"))
+    words, since = ago(at, now), tr(" ago")  # behind the time, or before it
+    return words.removesuffix(since).removeprefix(since)
 
 
 def duration(seconds: float) -> str:

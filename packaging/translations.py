@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Keeps the books of words in resources/language: every word the window says, in each language. Standard library only.
+
+python3 packaging/translations.py          put in what is new (empty: still to be translated), take out what is said no more
+python3 packaging/translations.py --check  only look: exit status 1 where a word is missing, empty or stale
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GUI, BOOKS = ROOT / "app/waggle/gui", ROOT / "resources/language"
+DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
+TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript
+ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
+
+
+def said() -> set[str]:
+    """Every word that the window gives to a translator."""
+    return {words for path in sorted(GUI.glob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
+
+
+def _said_in(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func.id if isinstance(node.func, ast.Name) else ""
+            given = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
+            for argument in given:
+                yield from _literals(argument)
+    for node in tree.body:
+        name = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+        if isinstance(name, ast.Name) and TABLES.match(name.id) and node.value is not None:
+            yield from _in_table(node.value, name.id)
+
+
+def _literals(node: ast.expr) -> Iterator[str]:
+    """A literal, or both ends of `a if b else c`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _literals(node.body)
+        yield from _literals(node.orelse)
+
+
+def _in_table(node: ast.expr, name: str) -> Iterator[str]:
+    """Words of a table that begin like a sentence; what is an icon, a colour or a key is none."""
+    if isinstance(node, ast.Dict):
+        node = ast.Tuple(elts=[*node.values], ctx=ast.Load())
+    for part in ast.walk(node):
+        words = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
+        if re.match(r"[A-Z][a-z]+(?:[ .…,-]|$)", words) and words not in ICONS and not words.startswith("Ctrl"):
+            yield words
+
+
+def main(arguments: list[str]) -> int:
+    wanted, ill = said(), False
+    for path in sorted(BOOKS.glob("*.json")):
+        book = json.loads(path.read_text(encoding="utf-8"))
+        words = book["words"]
+        missing, stale = sorted(wanted - words.keys()), sorted(words.keys() - wanted)
+        empty = sorted(key for key, value in words.items() if not value and key in wanted)
+        broken = sorted(key for key, value in words.items() if value and _places(key) != _places(value))
+        for kind, keys in (("missing", missing), ("stale", stale), ("empty", empty), ("other places than the English", broken)):
+            for key in keys:
+                sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
+        ill = ill or bool(missing or stale or empty or broken)
+        if "--check" not in arguments:
+            book["words"] = {key: words.get(key, "") for key in sorted(wanted)}
+            path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return 1 if ill else 0
+
+
+def _places(words: str) -> set[str]:
+    return set(re.findall(r"%\d|%n", words))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

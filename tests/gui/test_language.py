@@ -1,0 +1,122 @@
+"""Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import Run
+from protocol.test_sentence import TABLE
+from waggle.gui import language
+from waggle.gui.choices import Choices
+from waggle.gui.current import Current
+from waggle.gui.frame import PAGES
+from waggle.gui.look import Look
+from waggle.gui.replay import Replay
+from waggle.gui.shell import Shell
+from waggle.gui.window import Window
+from waggle.gui.words import figure, plural, short_ago, told, tr
+from waggle.protocol.rules import Readings, Wishes, decide
+from waggle.protocol.sentence import sentence
+from waggle.protocol.state import AnyEvent, State
+from waggle.settings import When
+
+ROOT = Path(__file__).resolve().parents[2]
+Told = Callable[..., Window]
+AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
+
+
+@pytest.fixture(autouse=True)
+def english_again(qapp: QApplication) -> Iterator[None]:
+    yield
+    language.use("en")
+
+
+def test_no_word_of_the_window_lacks_a_translation() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "packaging/translations.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> None:
+    language.use("de")
+    said = sentence(row[0], clock=lambda at: "18:40")
+    for words in (said.word, said.says, said.detail):
+        assert words in AS_IT_IS or told(words) != words or words == "Problem"
+    assert "Nothing was lost" not in told(said.detail)
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        Readings(),
+        Readings(idle_seconds=1, on_power=False, programs=frozenset({"steam"}), full_screen=True, metered=True, celsius=99),
+        Readings(idle_seconds=999, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=30),
+    ],
+)
+def test_every_rule_is_told_in_german(readings: Readings) -> None:
+    language.use("de")
+    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,))
+    for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
+        for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
+            assert told(tick.says) != tick.says
+            assert not tick.ends or told(tick.ends) != tick.ends
+
+
+def test_names_inside_a_sentence_stay_as_they_are() -> None:
+    language.use("de")
+    assert told("Answering questions for First light, round 812.") == "Beantwortet Fragen für First light, Runde 812."
+    said = told("Your model is answering, with 3 peers. It stops when you pause.")
+    assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
+    assert told("A sentence nobody translated.") == "A sentence nobody translated."
+
+
+def test_figures_have_no_comma_that_could_be_a_decimal_one() -> None:
+    language.use("de")
+    assert figure(12_480) == "12\u202f480"
+    assert plural(1, "%n peer", "%n peers") == "1 Peer"
+    assert short_ago(0.0, 12.0) == "12 s"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_on_screen_was_given_to_a_translator(window_told: Told, written: list[AnyEvent], page: str) -> None:
+    language.use("pseudo")
+    window = window_told(list(Run(rounds=2).told()))
+    window.show_page(page)
+    shown = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]
+    plain = {each.text() for each in shown if each.text().isascii() and any(letter.isalpha() for letter in each.text())}
+    assert {words for words in plain if "Ctrl" not in words} <= {"Waggle"}
+
+
+def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: Told, written: list[AnyEvent]) -> None:
+    language.use("mirrored")
+    window = window_told(written)
+    assert qapp.layoutDirection() == Qt.LayoutDirection.RightToLeft
+    assert window.rail.x() > window.width() / 2
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Look, recording: Path, qtbot: QtBot) -> None:
+    choices = Choices(None)
+    shell = Shell(look, Current(), Replay(recording), choices)
+    shell.begin("settings")
+    choices.set({"window.language": "de"})
+    assert shell.window.page == "settings"
+    assert shell.window.isVisible()
+    assert shell.window.rail._buttons["settings"].text() == "Optionen"
+    choices.set({"window.theme": "dark", "window.text_percent": 150})
+    assert look.mode == "dark"
+    assert look.font("body").pixelSize() == 21
+    choices.set({"window.language": "en", "window.text_percent": 100, "window.theme": "light"})
+    assert tr("Settings") == "Settings"
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
