@@ -7,7 +7,9 @@ import sqlite3
 import pytest
 
 from waggle.engine.history import POINTS, History
-from waggle.protocol import events
+from waggle.engine.rebuilding import rebuild
+from waggle.protocol import events, wire
+from waggle.protocol.state import Snapshot, State
 
 
 def summary(number: int, reward: float = 0.5) -> events.RoundSummary:
@@ -114,3 +116,51 @@ def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_set_aside(tmp_pa
     again.keep_round(summary(2))
     assert 2 in [one.round for one in again.told().rounds]
     again.close()
+
+
+def ready(specialty: events.SpecialtyInfo) -> events.Ready:
+    return events.Ready(
+        protocol=1, version="0", node="n", name="n", swarm="s", charter="c", specialties=(specialty,), model="m", model_note="",
+        backend="torch", device="cpu", device_reason="", threads=1, cores=2, round=0, completions=0, group_size=8, parameters=1,
+    )  # fmt: skip
+
+
+def played(number: int, day: int) -> events.RoundSummary:
+    at = 86_400.0 * day + 43_200
+    return events.RoundSummary(round=number, at=at, reward=0.5, solved=0.5, seconds=2.0, completions=64, external=3)
+
+
+def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    with history.at_once():
+        for number in range(1200):
+            history.keep_round(played(number, number // 400))
+    before = history.days()
+    history.thin(most=1000)
+    history.thin(most=900)
+    kept = [one.round for one in history.told().rounds]
+    assert len(kept) < 800
+    assert kept[-300:] == list(range(900, 1200)), "the newer ones are all there"
+    assert history.days() == before
+    assert [(day.rounds, day.answers, day.learned) for day in before] == [(400, 400 * 64, 1200)] * 3
+
+
+def test_a_damaged_history_is_rebuilt_from_the_record_of_events(tmp_path):
+    record = tmp_path / "events"
+    record.mkdir()
+    specialty = events.SpecialtyInfo(dataset="binary_matrix", title="Grids")
+    aha = events.Aha(round=1, at=1.0, specialty="Grids")
+    told = [ready(specialty), *(events.RoundCompleted(summary=played(number, 0)) for number in range(3))]
+    told += [events.AhaHappened(aha=aha), events.HeldOutMeasured(score=score(2))]
+    (record / "a.jsonl").write_bytes(b"".join(map(wire.line, told)) + b'{"type":"Cut')
+    state = State(rounds=(played(2, 0), played(3, 0)))
+    again = [Snapshot(state=state), events.RoundCompleted(summary=played(4, 1))]
+    (record / "b.jsonl").write_bytes(b"".join(map(wire.line, again)))
+    (tmp_path / "history.sqlite").write_bytes(b"damaged" * 1000)
+    history = History(tmp_path / "history.sqlite")
+    assert history.set_aside is not None
+    assert rebuild(history, record) == 5
+    history.close()
+    found = History(tmp_path / "history.sqlite").told()
+    assert [one.round for one in found.rounds] == [0, 1, 2, 3, 4]
+    assert (found.held_out, found.ahas) == ((score(2),), (aha,))

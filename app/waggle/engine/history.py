@@ -1,7 +1,11 @@
-"""History: every round's figures in SQLite, so that charts survive a restart. Can be rebuilt from the event log."""
+"""History: every round's figures in SQLite, so that charts survive a restart. Can be rebuilt from the event log.
+
+Of bounded size: of the older half of very many rounds every second one is folded into the sums of its day.
+"""
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,19 +17,31 @@ from waggle.protocol import events, person
 Told = TypeVar("Told")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
 POINTS = 1000  # of a long chart
+MOST = 50_000  # rounds that are kept one by one: about 40 MB
+LOOK_EVERY = 1000  # rounds
 SCHEMA = """
 create table if not exists rounds (round integer primary key, summary blob not null) without rowid;
 create table if not exists held_out (round integer primary key, score blob not null) without rowid;
 create table if not exists ahas (dataset text primary key, aha blob not null) without rowid;
 create table if not exists taught (dataset text primary key, origin blob not null) without rowid;
+create table if not exists earlier (day text primary key, rounds integer, answers integer, solved real, learned integer,
+  seconds real) without rowid;
 """
-
-
+OLDER = """create temp table going as select round from (select round, row_number() over (order by round) as place from rounds)
+where place <= ? and place % 2 = 1"""
+FOLD = """
+insert into earlier {days} on conflict (day) do update set rounds = rounds + excluded.rounds,
+  answers = answers + excluded.answers, solved = solved + excluded.solved, learned = learned + excluded.learned,
+  seconds = seconds + excluded.seconds"""
 DAYS = """
 select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(*), sum(json_extract(told, '$.completions')),
   sum(json_extract(told, '$.completions') * json_extract(told, '$.solved')), sum(json_extract(told, '$.external')),
   sum(json_extract(told, '$.seconds'))
-from (select cast(summary as text) as told from rounds) where json_valid(told) and day is not null group by day order by day
+from (select cast(summary as text) as told from rounds {which}) where json_valid(told) and day is not null group by day
+"""
+ALL_DAYS = """
+select day, sum(rounds), sum(answers), sum(solved), sum(learned), sum(seconds)
+from (select * from earlier union all {days}) group by day order by day
 """
 
 
@@ -44,6 +60,27 @@ class History:
     def keep_round(self, summary: events.RoundSummary) -> None:
         """A round that was played again after a kill replaces its first try."""
         self._write("insert or replace into rounds values (?, ?)", summary.round, msgspec.json.encode(summary))
+        if summary.round % LOOK_EVERY == 0:
+            self.thin()
+
+    def thin(self, most: int = MOST) -> None:
+        """Where there are more rounds than so many, fold every second one of the older half into the sums of its day."""
+        with self._told_of(), self._database as database:
+            if database.execute("select count(*) from rounds").fetchone()[0] <= most:
+                return
+            database.execute(OLDER, (most // 2,))
+            going = "where round in (select round from temp.going)"
+            database.execute(FOLD.format(days=DAYS.format(which=going)))
+            database.execute(f"delete from rounds {going}")
+            database.execute("drop table temp.going")
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is written within is written together."""
+        with self._told_of():
+            self._database.execute("begin")
+            yield
+            self._database.commit()
 
     def keep_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
@@ -83,7 +120,7 @@ class History:
 
     def days(self) -> tuple[person.Day, ...]:
         """What was done on each day of this computer's calendar, oldest first."""
-        rows = self._database.execute(DAYS)
+        rows = self._database.execute(ALL_DAYS.format(days=DAYS.format(which="")))
         return tuple(
             person.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
             for date, rounds, answers, right, learned, seconds in rows
@@ -93,9 +130,17 @@ class History:
         self._database.close()
 
     def _write(self, statement: str, *values: int | str | bytes) -> None:
-        try:
+        with self._told_of():
+            if self._database.in_transaction:  # of `at_once`
+                self._database.execute(statement, values)
+                return
             with self._database:
                 self._database.execute(statement, values)
+
+    @contextmanager
+    def _told_of(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.OperationalError as error:
             raise HistoryError(
                 f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights."

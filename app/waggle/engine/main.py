@@ -24,6 +24,7 @@ from waggle.engine.limits import GB, be_nice, memory_used
 from waggle.engine.person import Person
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.readings import Reader
+from waggle.engine.rebuilding import rebuild
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
 from waggle.protocol import commands, events, wire
@@ -132,9 +133,9 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         desk.sit(lifecycle)
         stack.callback(desk.rise)
         if history.set_aside:
-            teller.tell(
-                events.Warned(title="The history was damaged and was begun anew.", advice=f"Kept as {history.set_aside}.")
-            )
+            count = rebuild(history, home.events)
+            title = f"The history was damaged; {count} rounds of it were rebuilt from the record of events."
+            teller.tell(events.Warned(title=title, advice=f"The damaged file is kept as {history.set_aside}."))
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
         stack.callback(looking.cancel)
         try:
