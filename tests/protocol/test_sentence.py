@@ -49,7 +49,13 @@ TABLE = [
     (
         State(phase="problem", gone=e.EngineGone(code=-9, restarts=1)),
         "Problem",
-        "The engine ended unexpectedly (code -9).",
+        "The engine was killed.",
+        "copy_report",
+    ),
+    (
+        State(phase="problem", gone=e.EngineGone(code=7, restarts=3)),
+        "Problem",
+        "The engine ended unexpectedly (code 7) for the 3rd time.",
         "copy_report",
     ),
     (

@@ -31,6 +31,7 @@ from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
 
 LOOK_SECONDS = 2.0
+LEAVING_SECONDS = 8.0
 SMALLER = "It goes on in smaller parts, which take less memory."
 
 
@@ -47,11 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     try:
         home = _home(arguments.home)
-        control.require_free(home)
+        await _require_free(home, LEAVING_SECONDS if arguments.stdio else 0.0)
+        teller = Teller(home.events)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
         return 1
-    teller = Teller(home.events)
+    except OSError as error:  # read-only, or full to the last byte
+        title = f"The folder {home.root} cannot be written: {error.strerror}."
+        writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
+        return 1
     teller.attach(writer)
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
@@ -79,6 +84,18 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     finally:
         teller.close()
     return 0
+
+
+async def _require_free(home: paths.Home, seconds: float) -> None:
+    """Raise EngineError while another engine runs here; one whose window has just gone is given time to leave."""
+    ends = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            return control.require_free(home)
+        except EngineError:
+            if asyncio.get_running_loop().time() >= ends:
+                raise
+        await asyncio.sleep(0.2)
 
 
 def _home(chosen: Path | None) -> paths.Home:

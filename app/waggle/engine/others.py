@@ -154,6 +154,11 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
             return events.Warned(title=f"This computer's clock is {abs(told.seconds):.0f} s off.", advice=advice)
+        case news.IdentityTwice():
+            return events.Warned(
+                title="Another computer takes part with this node's identity, and the two hold each other back.",
+                advice="Give one of them an identity of its own: move its identity.key away and start it again.",
+            )
         case _:
             assert_never(told)
 

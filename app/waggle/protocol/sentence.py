@@ -13,6 +13,7 @@ Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
 Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
 
+KILLED = (9, 137)  # as Qt and as shells say it
 DOING = {"draw": "drawing questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
          "learn": "learning"}  # fmt: skip
 
@@ -93,8 +94,12 @@ def _problem(state: State) -> Sentence:
     if state.problem is not None:
         says, detail = state.problem.title, state.problem.advice or "Everything up to the last checkpoint is kept."
     elif state.gone is not None:
-        says = f"The engine ended unexpectedly (code {state.gone.code})."
-        detail = "It is being started again from the last checkpoint."
+        what = "was killed" if abs(state.gone.code) in KILLED else f"ended unexpectedly (code {state.gone.code})"
+        often = (
+            f" for the {state.gone.restarts}{'nd' if state.gone.restarts == 2 else 'rd'} time" if state.gone.restarts > 1 else ""
+        )
+        says = f"The engine {what}{often}."
+        detail = "It is being started again and goes on after the last round that was finished."
     else:
         says, detail = "Something went wrong.", "Everything up to the last checkpoint is kept."
     return Sentence(word="Problem", says=says, detail=detail, tone="bad", sign="warn", action="copy_report")

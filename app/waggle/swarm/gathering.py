@@ -18,12 +18,13 @@ from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door
 from waggle.swarm.judging import Judged, judge
-from waggle.swarm.news import GroupsArrived, News, RecordDropped
+from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.offers import DEPTH
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
+from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
@@ -53,6 +54,7 @@ class Gathering:
         trust: Trust,
         traffic: Traffic,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
+        mine: Callable[[], int] = lambda: 0,
     ) -> None:
         self._options = options
         self._charter = charter
@@ -66,6 +68,7 @@ class Gathering:
         self._trust = trust
         self._traffic = traffic
         self._lodged = lodged
+        self._twins = Twins(mine)
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
@@ -95,6 +98,8 @@ class Gathering:
         for origin, each in (await self._read(connection)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
+        if self._peer_id in announced and self._twins.seen(announced[self._peer_id].expires):
+            self._tell(IdentityTwice())
         self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}

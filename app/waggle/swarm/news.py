@@ -74,6 +74,10 @@ class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
     known: int
 
 
+class IdentityTwice(msgspec.Struct, frozen=True, kw_only=True):
+    """Another computer announces with our identity."""
+
+
 News = (
     GroupsArrived
     | RecordDropped
@@ -84,4 +88,5 @@ News = (
     | TrafficCounted
     | ClockSkewed
     | GatewayDoubted
+    | IdentityTwice
 )

@@ -86,6 +86,7 @@ class SwarmNode:
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, lodged=self._gateway.get,
+            mine=lambda: self._offers.expires,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         serve = self._gateway.serve if options.gateway else None

@@ -55,7 +55,7 @@ class Offers:
         self._pending: Record | None = None
         self._offers: OrderedDict[bytes, Offer] = OrderedDict()
         self._due = asyncio.Event()
-        self._expires = 0
+        self.expires = 0  # of the newest announcement, unix milliseconds
         self.announced = b""  # the newest announcement, signed; empty: nothing is offered
 
     def add(self, record: Record) -> None:
@@ -112,7 +112,7 @@ class Offers:
 
     def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...]) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
-        self._expires = max(self._expires + 1, int((time.time() + LIFETIME_S) * 1000))
+        self.expires = max(self.expires + 1, int((time.time() + LIFETIME_S) * 1000))
         announced = Announcement(
             charter=self._digest,
             sha256=sha256,
@@ -121,7 +121,7 @@ class Offers:
             epoch=offer.record.epoch,
             specialties=specialties_of(offer.record.groups, self._charter),
             model=offer.record.model,
-            expires=self._expires,
+            expires=self.expires,
             via=via,
             certificate=self._admission.certificate(),
         )
