@@ -68,6 +68,7 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     specialties: tuple[str, ...] = ()  # what to ask about, of the swarm's; empty: all of them
     max_new_tokens: Annotated[int, msgspec.Meta(ge=4, le=2048)] = 24  # the longest answer to the starter's questions is 22
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
+    top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # only the likeliest tokens that together have so much
     learning_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1e-2)] = 5e-4
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are all sign and no size
     held_out_every: Positive = 25  # rounds between two honest scores

@@ -168,6 +168,7 @@ def _rules(chosen: Settings, charter: Charter) -> Rules:
         group_size=min(max(learning.group_size, charter.group_size_min), charter.group_size_max),
         max_new=learning.max_new_tokens,
         temperature=learning.temperature,
+        top_p=learning.top_p,
         learning_rate=learning.learning_rate,
         warmup_steps=learning.warmup_steps,
         rule=rules.rule(learning.rule),

@@ -74,10 +74,15 @@ class CausalLM:
     @property
     def bytes_per_token(self) -> int:
         """About what one token of a training pass keeps in memory for its backward pass."""
+        if self.recompute:
+            return self.precision.itemsize * len(self._layers) * self.width + self.bytes_per_layer
+        return len(self._layers) * self.bytes_per_layer
+
+    @property
+    def bytes_per_layer(self) -> int:
+        """Of that, what one layer makes."""
         inner: int = self.holder.config.intermediate_size
-        layer = 10 * self.width + 3 * inner
-        kept = len(self._layers) * self.width + layer if self.recompute else len(self._layers) * layer
-        return self.precision.itemsize * kept
+        return self.precision.itemsize * (10 * self.width + 3 * inner)
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
         """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""

@@ -10,6 +10,7 @@ from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing, attention, placed
 from waggle.policy.packing import prompt_cells, prompt_row
 from waggle.rl.batch import Floats, Ids, SampleParams
+from waggle.rl.pick import pick
 
 
 class MlxRows:
@@ -48,6 +49,10 @@ class MlxRows:
         return mx.repeat(room, group_size, 0)
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
+        if self._params.top_p < 1.0:
+            tokens, likely = pick(np.array(self._logits), uniforms, self._params.top_p)
+            self._picked = placed(tokens)
+            return tokens, likely
         scores = self._logits - mx.logsumexp(self._logits, -1, keepdims=True)
         chances = mx.cumsum(mx.exp(scores), -1)  # (rows, V)
         below = chances <= mx.array(uniforms)[:, None] * chances[:, -1:]

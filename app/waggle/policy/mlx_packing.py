@@ -13,10 +13,10 @@ from waggle.rl.batch import Floats
 
 @dataclass(frozen=True)
 class _Grid:
-    cells: mx.array  # (B * L,)
-    sees: mx.array  # (B, 1, L, L)
+    queries: mx.array  # (B * Q,)
+    keys: mx.array  # (B * K,)
+    sees: mx.array  # (B, 1, Q, K)
     rows: int
-    longest: int
 
 
 class Packing:
@@ -33,9 +33,9 @@ class Packing:
         """Attention within each row: (T, heads, width) -> (T, heads * width)."""
         outputs = []
         for grid in self._grids:
-            queries, keys, values = (_spread(part, grid) for part in (q, k, v))
-            found = attention(queries, keys, values, grid.sees)
-            outputs.append(found.swapaxes(1, 2).reshape(grid.rows * grid.longest, -1))
+            queries = _spread(q, grid.queries, grid.rows)
+            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.sees)
+            outputs.append(found.swapaxes(1, 2).reshape(len(grid.queries), -1))
         return mx.concatenate(outputs)[self._back]
 
     def split(self, found: mx.array) -> list[Floats]:
@@ -53,10 +53,10 @@ def attention(queries: mx.array, keys: mx.array, values: mx.array, sees: mx.arra
     return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=queries.shape[-1] ** -0.5, mask=sees)
 
 
-def _spread(part: mx.array, grid: _Grid) -> mx.array:
+def _spread(part: mx.array, cells: mx.array, rows: int) -> mx.array:
     """(T, heads, width) -> (B, heads, L, width)."""
-    return part[grid.cells].reshape(grid.rows, grid.longest, *part.shape[1:]).swapaxes(1, 2)
+    return part[cells].reshape(rows, -1, *part.shape[1:]).swapaxes(1, 2)
 
 
 def _grid(bucket: Bucket) -> _Grid:
-    return _Grid(placed(bucket.cells), mx.array(bucket.sees[:, None]), bucket.rows, bucket.longest)
+    return _Grid(placed(bucket.queries), placed(bucket.keys), mx.array(bucket.sees[:, None]), bucket.rows)

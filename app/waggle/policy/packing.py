@@ -5,16 +5,13 @@ Numpy alone: torch_packing.py and mlx_packing.py put it onto a device.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats, Ids, Written
 
-PROMPT, PADDING = -1, -2  # owners of tokens that belong to no completion
-BUCKETS = 3  # of rows of like length: little padding in attention, few calls
-Text = TypeVar("Text", bound=Written)
+BUCKETS = 3  # of texts of like length: little padding in attention, few calls
 
 
 @dataclass(frozen=True)
@@ -26,14 +23,15 @@ class Row:
 
     tokens: NDArray[np.int64]
     positions: NDArray[np.int64]
-    owner: NDArray[np.int64]  # the completion's number, or PROMPT
     sources: NDArray[np.int64]  # for every completion token the place that predicts it
+    prompt: int  # tokens
+    completions: tuple[int, ...] = ()  # tokens of each
 
 
 def prompt_row(prompt: Ids) -> Row:
     """A prompt alone; its last token predicts what comes."""
     count = len(prompt)
-    return Row(prompt.astype(np.int64), np.arange(count), np.full(count, PROMPT), np.array([count - 1]))
+    return Row(prompt.astype(np.int64), np.arange(count), np.array([count - 1]), count)
 
 
 def group_row(text: Written) -> Row:
@@ -45,19 +43,36 @@ def group_row(text: Written) -> Row:
     return Row(
         tokens=np.concatenate([text.prompt, *text.completions]).astype(np.int64),
         positions=np.concatenate([np.arange(start), start + offsets]),
-        owner=np.concatenate([np.full(start, PROMPT), np.repeat(np.arange(len(lengths)), lengths)]),
         sources=np.where(offsets == 0, start - 1, first + offsets - 1),
+        prompt=start,
+        completions=tuple(lengths),
     )
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows of like length, padded: attention's (B, L)."""
+    """Texts of like length, padded: what asks in attention, (B, Q), and what may be seen, (B, K).
 
-    cells: NDArray[np.int64]  # (B * L,) which packed token stands where; padding points at token 0
-    sees: NDArray[np.bool_]  # (B, L, L)
-    rows: int
-    longest: int
+    A prompt asks itself; a completion asks its prompt and itself, so that no pair of completions is ever multiplied.
+    """
+
+    queries: NDArray[np.int64]  # (B * Q,) which packed token stands where; padding points at token 0
+    keys: NDArray[np.int64]  # (B * K,)
+    sees: NDArray[np.bool_]  # (B, Q, K)
+
+    @property
+    def rows(self) -> int:
+        return len(self.sees)
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A prompt, or a completion behind its prompt: where each begins in the line, and how long it is."""
+
+    start: int
+    length: int
+    prompt_start: int = 0
+    prompt_length: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,65 +98,65 @@ class Layout:
 def lay_out(rows: Sequence[Row], buckets: int = BUCKETS) -> Layout:
     """Put rows in a line, and sort them into buckets."""
     starts = np.cumsum([0, *[len(row.tokens) for row in rows]])[:-1]
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i].tokens))
-    size = -(-len(rows) // buckets)
-    parts = [order[first : first + size] for first in range(0, len(rows), size)]
+    prompts = [_Span(int(start), row.prompt) for row, start in zip(rows, starts, strict=True)]
+    completions = [span for row, prompt in zip(rows, prompts, strict=True) for span in _completions(row, prompt)]
+    parts = [*_of_like_length(prompts, buckets), *_of_like_length(completions, buckets)]
     return Layout(
         tokens=np.concatenate([row.tokens for row in rows]),
         positions=np.concatenate([row.positions for row in rows]),
         sources=np.concatenate([row.sources + at for row, at in zip(rows, starts, strict=True)]),
-        targets=np.concatenate([row.tokens[row.owner != PROMPT] for row in rows]),
+        targets=np.concatenate([row.tokens[row.prompt :] for row in rows]),
         lengths=tuple(len(row.sources) for row in rows),
-        buckets=tuple(_bucket([rows[i] for i in part], [int(starts[i]) for i in part]) for part in parts),
-        back=_way_back(rows, starts, parts),
+        buckets=tuple(_bucket(part) for part in parts),
+        back=_way_back(sum(len(row.tokens) for row in rows), parts),
     )
-
-
-def parts(texts: Sequence[Text], room: int) -> Iterator[list[Text]]:
-    """Groups that are run together: as many as have `room` tokens, at least one."""
-    part: list[Text] = []
-    used = 0
-    for text in texts:
-        size = len(text.prompt) + sum(map(len, text.completions))
-        if part and used + size > room:
-            yield part
-            part, used = [], 0
-        part.append(text)
-        used += size
-    if part:
-        yield part
 
 
 def prompt_cells(prompts: Sequence[Ids]) -> NDArray[np.int64]:
     """(P, L): where in the line each place of the padded prompts stands; padding points at token 0."""
-    cells = np.zeros((len(prompts), max(map(len, prompts))), np.int64)
-    start = 0
-    for i, prompt in enumerate(prompts):
-        cells[i, : len(prompt)] = np.arange(start, start + len(prompt))
-        start += len(prompt)
+    ends = np.cumsum([len(prompt) for prompt in prompts])
+    return _cells([(int(end) - len(prompt), len(prompt)) for prompt, end in zip(prompts, ends, strict=True)])
+
+
+def _completions(row: Row, prompt: _Span) -> Iterator[_Span]:
+    start = prompt.start + prompt.length
+    for length in row.completions:
+        yield _Span(start, length, prompt.start, prompt.length)
+        start += length
+
+
+def _of_like_length(spans: Sequence[_Span], buckets: int) -> list[list[_Span]]:
+    ordered = sorted(spans, key=lambda span: (span.length, span.prompt_length))
+    size = max(1, -(-len(ordered) // buckets))
+    return [ordered[first : first + size] for first in range(0, len(ordered), size)]
+
+
+def _bucket(spans: Sequence[_Span]) -> Bucket:
+    before = _cells([(span.prompt_start, span.prompt_length) for span in spans])  # (B, P)
+    own = _cells([(span.start, span.length) for span in spans])  # (B, Q)
+    there = np.arange(before.shape[1]) < np.array([span.prompt_length for span in spans])[:, None]
+    shape = (len(spans), own.shape[1], -1)
+    sees = [
+        np.broadcast_to(part, (*shape[:2], part.shape[-1])) for part in (there[:, None], np.tri(own.shape[1], dtype=np.bool_))
+    ]
+    return Bucket(own.ravel(), np.concatenate([before, own], 1).ravel(), np.concatenate(sees, 2))
+
+
+def _cells(places: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """(B, longest): where in the line each token of texts (start, length) stands; padding points at token 0."""
+    cells = np.zeros((len(places), max(length for _, length in places)), np.int64)
+    for i, (start, length) in enumerate(places):
+        cells[i, :length] = start + np.arange(length)
     return cells
 
 
-def _bucket(rows: Sequence[Row], starts: Sequence[int]) -> Bucket:
-    longest = max(len(row.tokens) for row in rows)
-    cells = np.zeros((len(rows), longest), np.int64)
-    owner = np.full((len(rows), longest), PADDING)
-    for i, (row, at) in enumerate(zip(rows, starts, strict=True)):
-        cells[i, : len(row.tokens)] = at + np.arange(len(row.tokens))
-        owner[i, : len(row.tokens)] = row.owner
-    sees = (owner[:, None, :] == PROMPT) | (owner[:, None, :] == owner[:, :, None])
-    sees &= np.tri(longest, dtype=np.bool_)
-    return Bucket(cells.ravel(), sees, len(rows), longest)
-
-
-def _way_back(rows: Sequence[Row], starts: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+def _way_back(tokens: int, parts: Sequence[Sequence[_Span]]) -> NDArray[np.int64]:
     """(T,) where in the buckets' outputs each packed token stands."""
-    back = np.zeros(sum(len(row.tokens) for row in rows), np.int64)
+    back = np.zeros(tokens, np.int64)
     before = 0
     for part in parts:
-        longest = max(len(rows[i].tokens) for i in part)
-        for i in part:
-            count = len(rows[i].tokens)
-            back[starts[i] : starts[i] + count] = before + np.arange(count)
+        longest = max(span.length for span in part)
+        for span in part:
+            back[span.start : span.start + span.length] = before + np.arange(span.length)
             before += longest
     return back

@@ -11,6 +11,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from waggle.errors import ModelError
+from waggle.policy.chat import Chat
+from waggle.policy.chat import read as read_chat
 from waggle.rl.batch import Ids
 
 LARGEST_TOKEN = 1 << 31  # ids are int32
@@ -19,13 +21,25 @@ LARGEST_TOKEN = 1 << 31  # ids are int32
 class Tokens:
     """Encode and decode. Special tokens inside a text are plain text; `stop` is the token that ends a completion."""
 
-    def __init__(self, tokenizer: Tokenizer, stop: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: int, chat: Chat | None = None) -> None:
         self._tokenizer = tokenizer
+        self._chat = (self._special(chat.before), self._special(chat.after)) if chat else None
         self._tokenizer.encode_special_tokens = True  # else "<|eos|>" inside a peer's text would become a real stop
         self.stop = stop
 
     def encode(self, text: str) -> Ids:
         """Token ids (T,) of a text, with nothing added."""
+        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+
+    def prompt(self, text: str) -> Ids:
+        """Token ids (T,) of a prompt: as a turn of a chat, where the model was taught to chat, else as it is."""
+        if self._chat is None:
+            return self.encode(text)
+        return np.concatenate([self._chat[0], self.encode(text.strip()), self._chat[1]])
+
+    def _special(self, text: str) -> Ids:
+        """Token ids of what the model's own template says: special tokens in it are special."""
+        self._tokenizer.encode_special_tokens = False
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def decode(self, ids: Ids) -> str:
@@ -46,7 +60,9 @@ def load(folder: Path) -> Tokens:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:
         raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Download the model again.") from error
-    return Tokens(tokenizer, _stop_token(folder))
+    chat = read_chat(folder)
+    stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
+    return Tokens(tokenizer, _stop_token(folder) if stop is None else stop, chat)
 
 
 def _stop_token(folder: Path) -> int:

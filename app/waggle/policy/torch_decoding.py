@@ -3,7 +3,7 @@
 Left out: CUDA graphs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.packing import prompt_cells, prompt_row
 from waggle.policy.torch_packing import Packing, attention
+from waggle.policy.torch_pick import pick
 from waggle.rl.batch import Floats, Ids, SampleParams
+
+PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
 
 
 class TorchRows:
@@ -34,33 +37,47 @@ class TorchRows:
         self._picked = lengths  # once picked: each row's newest token
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
-        """The logits (rows, V) after each row's prompt."""
+        """The logits (rows, V) after each row's prompt; so many prompts at a time that a pause need not wait long."""
+        last, first = [], 0
+        for some in self._at_once(prompts):
+            last.append(self._run(some, first * group_size, group_size, len(prompts)))
+            first += len(some)
+        return self._model.logits(torch.cat(last), self._params.temperature).repeat_interleave(group_size, 0)
+
+    def _at_once(self, prompts: Sequence[Ids]) -> Iterator[list[Ids]]:
+        room, some = max(1, PREFILL_BYTES // self._model.bytes_per_layer), list[Ids]()
+        for prompt in prompts:
+            if some and sum(map(len, some)) + len(prompt) > room:
+                yield some
+                some = []
+            some.append(prompt)
+        yield some
+
+    def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> torch.Tensor:
+        """The states (P, D) after each of some prompts, whose rows begin at `first`; their keys and values go into the caches."""
         packing = Packing([prompt_row(prompt) for prompt in prompts], self._device, self._model.precision, buckets=1)
-        flat = torch.from_numpy(prompt_cells(prompts).ravel()).to(self._device)
+        cells = torch.from_numpy(prompt_cells(prompts)).to(self._device)  # (P, T)
+        rows = slice(first, first + len(prompts) * group_size)
 
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-            self._caches.append(
-                (self._fan_out(k, flat, len(prompts), group_size), self._fan_out(v, flat, len(prompts), group_size))
-            )
+            self._params.pause_point()
+            if layer == len(self._caches):
+                self._caches.append((self._cache(k, count * group_size), self._cache(v, count * group_size)))
+            for cache, part in zip(self._caches[layer], (k, v), strict=True):
+                once = part.index_select(0, cells.flatten()).view(*cells.shape, *part.shape[1:]).transpose(1, 2)
+                cache[rows, :, : cells.shape[1]] = once.repeat_interleave(group_size, 0)
             return packing.attend(layer, q, k, v)
 
-        last = self._model.hidden(packing.tokens, packing.positions, attend).index_select(0, packing.sources)
-        return self._model.logits(last, self._params.temperature).repeat_interleave(group_size, 0)
+        return self._model.hidden(packing.tokens, packing.positions, attend).index_select(0, packing.sources)
 
-    def _fan_out(self, part: torch.Tensor, cells: torch.Tensor, prompts: int, group_size: int) -> torch.Tensor:
-        """A prompt's keys or values (T, heads, width), computed once, into the cache of each of its rows."""
-        cache = part.new_zeros((prompts, group_size, part.shape[1], self._longest + self._params.max_new, part.shape[2]))
-        rows = part.index_select(0, cells).view(prompts, 1, self._longest, *part.shape[1:])
-        cache[:, :, :, : self._longest] = rows.transpose(2, 3)
-        return cache.flatten(0, 1)
+    def _cache(self, part: torch.Tensor, rows: int) -> torch.Tensor:
+        """Room for the keys or values of every row, prompt and completion."""
+        return part.new_zeros((rows, part.shape[1], self._longest + self._params.max_new, part.shape[2]))
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
-        scores = torch.log_softmax(self._logits, -1)
-        chances = scores.exp().cumsum(-1)  # (rows, V)
-        threshold = torch.from_numpy(uniforms).to(self._device)[:, None] * chances[:, -1:]
-        picked = torch.searchsorted(chances, threshold, right=True).clamp(max=scores.shape[-1] - 1)  # (rows, 1)
-        self._picked = picked[:, 0]
-        return self._picked.cpu().numpy(), scores.gather(-1, picked)[:, 0].cpu().numpy()
+        noise = torch.from_numpy(uniforms).to(self._device)
+        self._picked, likely = pick(self._logits, noise, self._params.top_p)
+        return self._picked.cpu().numpy(), likely.cpu().numpy()
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         keep = torch.from_numpy(rows).to(self._device)

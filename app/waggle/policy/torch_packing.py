@@ -14,10 +14,10 @@ from waggle.rl.batch import Floats
 
 @dataclass(frozen=True)
 class _Grid:
-    cells: torch.Tensor  # (B * L,)
-    mask: torch.Tensor  # (B, 1, L, L) added to the scores
+    queries: torch.Tensor  # (B * Q,)
+    keys: torch.Tensor  # (B * K,)
+    mask: torch.Tensor  # (B, 1, Q, K) added to the scores
     rows: int
-    longest: int
 
 
 class Packing:
@@ -40,8 +40,8 @@ class Packing:
         """Attention within each row: (T, heads, width) -> (T, heads * width)."""
         outputs = []
         for grid in self._grids:
-            queries, keys, values = (_spread(part, grid) for part in (q, k, v))
-            found = attention(queries, keys, values, grid.mask)
+            queries = _spread(q, grid.queries, grid.rows)
+            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.mask)
             outputs.append(found.transpose(1, 2).flatten(0, 1).flatten(1))
         return torch.cat(outputs).index_select(0, self._back)
 
@@ -51,20 +51,27 @@ class Packing:
 
 
 def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scaled dot products over (B, heads, L, width), where several query heads may share the keys and values of one."""
-    if queries.is_cuda:  # with a mask and shared heads CUDA would write out all scores
-        times = queries.shape[1] // keys.shape[1]
-        keys, values = keys.repeat_interleave(times, 1), values.repeat_interleave(times, 1)
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
+    """Scaled dot products over (B, heads, Q, width), where several query heads may share the keys and values of one.
+
+    Heads that share ask one after another, as if they were more queries of one head: no backend has to copy keys for that.
+    """
+    batch, heads, length, width = queries.shape
+    times = heads // keys.shape[1]
+    together = queries.reshape(batch, -1, times * length, width)
+    if length > 1 and times > 1:
+        mask = mask.repeat(1, 1, times, 1)
+    if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
+        scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
+        return (scores @ values).view(batch, heads, length, width)
+    return F.scaled_dot_product_attention(together, keys, values, attn_mask=mask).view(batch, heads, length, width)
 
 
-def _spread(part: torch.Tensor, grid: _Grid) -> torch.Tensor:
+def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
     """(T, heads, width) -> (B, heads, L, width)."""
-    return part.index_select(0, grid.cells).view(grid.rows, grid.longest, *part.shape[1:]).transpose(1, 2)
+    return part.index_select(0, cells).view(rows, -1, *part.shape[1:]).transpose(1, 2)
 
 
 def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype) -> _Grid:
-    closed = torch.from_numpy(~bucket.sees).to(device)
+    queries, keys, closed = (torch.from_numpy(part).to(device) for part in (bucket.queries, bucket.keys, ~bucket.sees))
     mask = torch.zeros(closed.shape, device=device, dtype=precision).masked_fill_(closed, -torch.inf)
-    return _Grid(torch.from_numpy(bucket.cells).to(device), mask[:, None], bucket.rows, bucket.longest)
+    return _Grid(queries, keys, mask[:, None], bucket.rows)

@@ -23,7 +23,7 @@ def unwatched(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
 
 @dataclass(frozen=True)
 class SampleParams:
-    """How to sample. `pause_point` is called between decode steps and may block, or raise Stopped.
+    """How to sample. `pause_point` is called between layers of prompts and decode steps and may block, or raise Stopped.
 
     `watch` sees (tokens (N, max_new), lengths (N,), ended (N,)) after every step: the policy's own arrays, not copies.
     """
@@ -31,6 +31,7 @@ class SampleParams:
     max_new: int
     stop: int
     temperature: float = 1.0
+    top_p: float = 1.0  # only the likeliest tokens that together have so much, after the temperature
     pause_point: Callable[[], None] = nothing
     watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = unwatched
 

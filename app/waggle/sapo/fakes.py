@@ -16,6 +16,9 @@ class FakeTokens:
     def encode(self, text: str) -> Ids:
         return np.array([ord(character) for character in text], dtype=np.int32)
 
+    def prompt(self, text: str) -> Ids:
+        return self.encode(text)
+
     def decode(self, ids: Ids) -> str:
         return "".join(chr(i) for i in ids)
 

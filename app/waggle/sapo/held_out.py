@@ -37,7 +37,7 @@ def measure(
     noise = uniforms(node.seed, "held_out", number, len(questions), 1, rules.max_new)
     for first in range(0, len(questions), AT_ONCE):
         part = questions[first : first + AT_ONCE]
-        prompts = [node.tokens.encode(node.charter.prompt_for(question.text)) for question in part]
+        prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for question in part]
         for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
             items.append((question, completion_of(node.tokens, sampled)))
     by_dataset: dict[str, tuple[int, int]] = {}

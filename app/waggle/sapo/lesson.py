@@ -143,4 +143,4 @@ def _batch(draft: Draft, advantage: Floats, teaching: Teaching, pulls: Sequence[
 
 
 def _prompt(charter: Charter, tokens: Tokens, group: JudgedGroup) -> Ids:
-    return tokens.encode(charter.prompt_for(group.question.text))
+    return tokens.prompt(charter.prompt_for(group.question.text))

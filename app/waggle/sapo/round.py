@@ -39,6 +39,7 @@ class Rules:
     group_size: int = 8  # G
     max_new: int = 24  # tokens of a completion, its stop token included
     temperature: float = 1.0
+    top_p: float = 1.0
     learning_rate: float = 5e-4
     warmup_steps: int = 10
     crumb_span: float = CRUMB_SPAN
@@ -129,9 +130,10 @@ def play(
     yield drawn
 
     params = SampleParams(
-        max_new=rules.max_new, stop=node.tokens.stop, temperature=rules.temperature, pause_point=pause_point, watch=watch
-    )
-    prompts = [node.tokens.encode(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
+        max_new=rules.max_new, stop=node.tokens.stop, temperature=rules.temperature, top_p=rules.top_p, pause_point=pause_point,
+        watch=watch,
+    )  # fmt: skip
+    prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
     noise = uniforms(node.seed, "sample", number, len(prompts), rules.group_size, rules.max_new)
     sampled = node.policy.sample(prompts, noise, params)
 

@@ -43,6 +43,10 @@ class Tokens(Protocol):
 
     def encode(self, text: str) -> Ids: ...
 
+    def prompt(self, text: str) -> Ids:
+        """A prompt's tokens, as a turn of a chat where the model was taught to chat."""
+        ...
+
     def decode(self, ids: Ids) -> str: ...
 
     def offsets(self, text: str) -> Ids:

@@ -1,0 +1,47 @@
+"""Picking tokens in torch, as `rl/pick.py` says; a large vocabulary in two steps: a block of tokens, then the token in it."""
+
+import torch
+import torch.nn.functional as F
+
+from waggle.rl.pick import BLOCK, BLOCKS_FROM
+
+
+def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """(rows, V) at the temperature wanted and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
+    if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
+        return _from_all(logits, uniforms)
+    scores = logits - logits.amax(-1, keepdim=True)
+    chances = scores.exp()
+    total = chances.sum(-1)
+    if top_p < 1.0:
+        chances = _cut(chances, top_p)
+    tokens = _from_blocks(chances, uniforms).clamp_(max=logits.shape[1] - 1)
+    return tokens, scores.gather(-1, tokens[:, None])[:, 0] - total.log()
+
+
+def _from_all(logits: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    scores = torch.log_softmax(logits, -1)
+    chances = scores.exp().cumsum(-1)
+    threshold = uniforms[:, None] * chances[:, -1:]
+    tokens = torch.searchsorted(chances, threshold, right=True).clamp(max=scores.shape[-1] - 1)
+    return tokens[:, 0], scores.gather(-1, tokens)[:, 0]
+
+
+def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
+    """Sums of sums: exact enough in fp64 that the order of adding never decides."""
+    blocks = F.pad(chances, (0, -chances.shape[1] % BLOCK)).view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
+    ends = blocks.sum(-1).double().cumsum(-1)
+    wanted = uniforms.double()[:, None] * ends[:, -1:]
+    block = torch.searchsorted(ends, wanted, right=True).clamp_(max=ends.shape[1] - 1)  # (rows, 1)
+    inside = blocks.gather(1, block[:, :, None].expand(-1, 1, BLOCK))[:, 0].double().cumsum(-1)
+    before = F.pad(ends, (1, 0)).gather(1, block)
+    place = torch.searchsorted(inside, wanted - before, right=True).clamp_(max=BLOCK - 1)
+    return (block * BLOCK + place)[:, 0]
+
+
+def _cut(chances: torch.Tensor, top_p: float) -> torch.Tensor:
+    """Only the fewest tokens, likeliest first, that together have at least `top_p`."""
+    ordered, order = chances.sort(stable=True, dim=-1, descending=True)
+    ends = ordered.double().cumsum(-1)
+    left_out = ends - ordered >= top_p * ends[:, -1:]
+    return chances.masked_fill(torch.zeros_like(left_out).scatter_(-1, order, left_out), 0.0)

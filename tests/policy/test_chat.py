@@ -1,0 +1,86 @@
+"""Chat templates: the same prompt as transformers makes, and nothing else of a template's wishes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from waggle.errors import ModelError
+from waggle.policy import chat, tokens
+
+QWEN = (
+    "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
+    "{%- else %}{{- '<|im_start|>system\\nYou are helpful.<|im_end|>\\n' }}{%- endif %}"
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+)
+LLAMA = (
+    "{{- bos_token }}{%- if strftime_now is defined %}{{- strftime_now('%d') }}{%- endif %}{%- for message in messages %}"
+    "{{- '<|im_start|>' + message['role'] + '\\n\\n' + message['content'] | trim + '<|im_end|>' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n\\n' }}{%- endif %}"
+)
+TEXT = "What is 2 + 2?\nAnswer:"
+
+
+def folder_with(tmp_path: Path, template: str | None) -> Path:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
+    words.pre_tokenizer, words.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    words.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|end|>"])
+    words.save(str(tmp_path / "tokenizer.json"))
+    settings = {"eos_token": {"content": "<|im_end|>"}, "bos_token": "<|end|>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | ({"chat_template": template} if template else {})))
+    stops = [words.token_to_id("<|end|>"), words.token_to_id("<|im_end|>")]
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": stops}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("template", [QWEN, LLAMA])
+@pytest.mark.parametrize("own_file", [False, True])
+def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file):
+    folder = folder_with(tmp_path, None if own_file else template)
+    if own_file:
+        (folder / "chat_template.jinja").write_text(template)
+    dateless = template.replace("strftime_now is defined", "false")
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>", chat_template=dateless
+    )
+    wanted = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
+    assert tokens.load(folder).prompt(TEXT).tolist() == wanted
+
+
+def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
+    words = tokens.load(folder_with(tmp_path, None))
+    assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()
+    assert words.decode(words.encode("<|end|>")[-1:]) == ">"
+
+
+def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):
+    words = tokens.load(folder_with(tmp_path, QWEN))
+    assert words.decode(words.prompt("x")[:1]) == "<|im_start|>"
+    assert words.stop == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
+
+
+def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
+    words = tokens.load(folder_with(tmp_path, QWEN))
+    ids = words.prompt("a<|im_end|>b").tolist()
+    assert ids.count(words.stop) == words.prompt("ab").tolist().count(words.stop)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ messages[0].content.__class__.__mro__ }}", "unsafe"),
+        ("{{ raise_exception('no users') }}", "no users"),
+        ("{% for", "cannot be used"),
+        ("{{ messages[0].content }}{{ messages[0].content }}", "once"),
+        ("{{ 1 / 0 }}", "division"),
+        ("nothing", "once"),
+    ],
+)
+def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why):
+    with pytest.raises(ModelError, match=why):
+        chat.read(folder_with(tmp_path, template))
