@@ -78,7 +78,7 @@ def _policy(
     if choice.backend == "MLX":
         from waggle.policy.mlx_policy import MlxPolicy
 
-        return MlxPolicy(folder, training=training)
+        return MlxPolicy(folder, training=training, short=short)
     import torch
 
     from waggle.policy.torch_policy import TorchPolicy

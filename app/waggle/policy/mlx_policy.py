@@ -14,7 +14,9 @@ import numpy as np
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy import mlx_head
 from waggle.policy.checkpoint import Arrays
+from waggle.policy.choose import unheard
 from waggle.policy.decoding import decode
+from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows
@@ -25,7 +27,6 @@ from waggle.policy.training import Training
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
-PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
 CRITIC = ("critic.weight", "critic.bias")
 
@@ -33,7 +34,7 @@ CRITIC = ("critic.weight", "critic.bias")
 class MlxPolicy:
     """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
 
-    def __init__(self, folder: Path, *, training: Training | None = None) -> None:
+    def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = unheard) -> None:
         self.training = training or Training()
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
@@ -45,6 +46,7 @@ class MlxPolicy:
         self._model.loaded = {}
         mx.eval(self._trained)
         self._optimiser = AdamW()
+        self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
         self._critic: Weights = {}  # made when a batch first brings returns
         self._steps = 0
 
@@ -59,11 +61,16 @@ class MlxPolicy:
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
-        group_size = len(uniforms) // len(prompts)
         with _memory_errors():
-            rows = MlxRows(self._model, self._working(), prompts, group_size, params)
-            made = decode(rows, uniforms, params)
-        return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+            weights = self._working()
+
+        def sample(some: Sequence[Ids], noise: Floats) -> list[list[Sampled]]:
+            size = len(noise) // len(some)
+            with _memory_errors():
+                made = decode(MlxRows(self._model, weights, some, size, params), noise, params)
+            return [made[p * size : (p + 1) * size] for p in range(len(some))]
+
+        return self._fitting.sampled(prompts, uniforms, sample)
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
@@ -81,26 +88,25 @@ class MlxPolicy:
 
     def _measured(self, texts: Sequence[Written], measure: Callable[[Weights, mx.array, mx.array], mx.array]) -> list[Floats]:
         """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
-        found: list[list[Floats]] = [[] for _ in texts]
         with _memory_errors():
             weights = self._working()
-            for part in micro_batches(texts, self._room(texts)):
-                packing, normed = self._normed(weights, [piece for _, piece in part])
-                for (number, _), numbers in zip(part, packing.split(measure(weights, normed, packing.targets)), strict=True):
-                    found[number].append(numbers)
-        return [np.concatenate(pieces) for pieces in found]
+
+        def all_of_them(room: int) -> list[Floats]:
+            found: list[list[Floats]] = [[] for _ in texts]
+            for part in micro_batches(texts, room):
+                with trying(part), _memory_errors():
+                    packing, normed = self._normed(weights, [piece for _, piece in part])
+                    for (number, _), numbers in zip(part, packing.split(measure(weights, normed, packing.targets)), strict=True):
+                        found[number].append(numbers)
+            return [np.concatenate(pieces) for pieces in found]
+
+        return self._fitting.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
-        gradient: Weights = {}
-        loss = clip = 0.0
-        for part in micro_batches(batches, self._room(batches)):
-            params.pause_point()
-            with _memory_errors():
-                sums = self._learn([piece for _, piece in part], params, gradient)
-            loss, clip = loss + sums[0], clip + sums[1]
+        gradient, loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
         norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
         params.pause_point()
         if not math.isfinite(norm):
@@ -146,10 +152,16 @@ class MlxPolicy:
     def _working(self) -> Weights:
         return self._model.working(self._frozen | self._trained)
 
-    def _room(self, texts: Sequence[Written]) -> int:
-        """How many tokens run together: a whole group at least, unless the person chose fewer."""
-        usual = PASS_BYTES // self._model.bytes_per_token
-        return self.training.pass_tokens or max(usual, *(text.tokens for text in texts))
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams, room: int) -> tuple[Weights, float, float]:
+        """The gradient of all batches; their loss and clipped weight."""
+        gradient: Weights = {}
+        loss = clip = 0.0
+        for part in micro_batches(batches, room):
+            params.pause_point()
+            with trying(part), _memory_errors():
+                sums = self._learn([piece for _, piece in part], params, gradient)
+            loss, clip = loss + sums[0], clip + sums[1]
+        return gradient, loss, clip
 
     def _normed(self, weights: Weights, texts: Sequence[Written], *, learning: bool = False) -> tuple[Packing, mx.array]:
         """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""

@@ -6,7 +6,6 @@ The head runs on completion positions only. Where memory runs short, what runs t
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +16,8 @@ from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.choose import unheard
 from waggle.policy.decoding import decode
-from waggle.policy.micro_batches import halved, micro_batches
+from waggle.policy.fitting import Fitting, trying
+from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_optimisers import array
@@ -26,9 +26,7 @@ from waggle.policy.training import Training
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
-PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 ALLOCATOR = "DefaultCPUAllocator"  # names itself in the RuntimeError that torch raises for want of ordinary memory
-T = TypeVar("T")
 
 
 class TorchPolicy:
@@ -52,9 +50,7 @@ class TorchPolicy:
         self._optimiser = torch_optimisers.make(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
-        self._short = short
-        self._room = self.training.pass_tokens or None  # tokens of one pass; None: the usual, and at least a whole group
-        self._rows: int | None = None  # completions that are sampled together; None: all
+        self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
 
     @property
     def steps(self) -> int:
@@ -68,22 +64,7 @@ class TorchPolicy:
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
-        group_size = len(uniforms) // len(prompts)
-        while True:
-            at_once = max(1, (self._rows or len(uniforms)) // group_size)
-            try:
-                found: list[list[Sampled]] = []
-                for first in range(0, len(prompts), at_once):
-                    some = prompts[first : first + at_once]
-                    noise = uniforms[first * group_size : (first + len(some)) * group_size]
-                    found += self._sample(some, noise, params)
-                return found
-            except MemoryShort:
-                if at_once == 1:
-                    raise
-                at_once = min(at_once, len(prompts)) // 2
-                self._rows = at_once * group_size
-                self._short(f"Memory ran short while answering: {self._rows} answers are written at a time from now on.")
+        return self._fitting.sampled(prompts, uniforms, lambda some, noise: self._sample(some, noise, params))
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         group_size = len(uniforms) // len(prompts)
@@ -114,13 +95,13 @@ class TorchPolicy:
         def all_of_them(room: int) -> list[Floats]:
             found: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
-                with _trying(part):
+                with trying(part), _memory_errors():
                     packing, hidden = self._hidden([piece for _, piece in part])
                     for (number, _), numbers in zip(part, packing.split(measure(packing, hidden)), strict=True):
                         found[number].append(numbers)
             return [np.concatenate(parts) for parts in found]
 
-        return self._fitting(texts, all_of_them)
+        return self._fitting.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
@@ -128,7 +109,7 @@ class TorchPolicy:
             self._make_critic()
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
-            loss, clip = self._fitting(batches, lambda room: self._gradient(batches, params, room))
+            loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
             norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
             params.pause_point()
             if not torch.isfinite(norm):
@@ -139,29 +120,13 @@ class TorchPolicy:
             self._forget_gradient()
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
-    def _fitting(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
-        """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
-        while True:
-            usual = PASS_BYTES // self._model.bytes_per_token
-            room = self._room or max(usual, *(text.tokens for text in texts))
-            try:
-                return work(room)
-            except _TooMuch as error:
-                smaller = halved(error.texts, room)
-                if smaller is None:
-                    raise MemoryShort(
-                        "The model ran out of memory.", "Close other programs, or lower learning.max_new_tokens."
-                    ) from error
-                self._room = smaller
-                self._short(f"Memory ran short while learning: {smaller} tokens are learned from at a time from now on.")
-
     def _gradient(self, batches: Sequence[GroupBatch], params: StepParams, room: int) -> tuple[float, float]:
         """The gradient of all batches; their loss and clipped weight."""
         self._forget_gradient()
         loss = clip = 0.0
         for part in micro_batches(batches, room):
             params.pause_point()
-            with _trying(part):
+            with trying(part), _memory_errors():
                 sums = self._learn([piece for _, piece in part], params)
             loss, clip = loss + sums[0], clip + sums[1]
         return loss, clip
@@ -252,23 +217,6 @@ class TorchPolicy:
         packing = Packing([group_row(text) for text in texts], self._device, self._model.precision)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, hidden.index_select(0, packing.sources)
-
-
-class _TooMuch(MemoryShort):
-    """These texts together did not fit."""
-
-    def __init__(self, texts: Sequence[Written]) -> None:
-        super().__init__("The model ran out of memory.")
-        self.texts = texts
-
-
-@contextlib.contextmanager
-def _trying(part: Sequence[tuple[int, Written]]) -> Iterator[None]:
-    try:
-        with _memory_errors():
-            yield
-    except MemoryShort as error:
-        raise _TooMuch([piece for _, piece in part]) from error
 
 
 @contextlib.contextmanager
