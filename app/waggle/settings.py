@@ -27,6 +27,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seeds: tuple[str, ...] = ()  # multiaddresses with a peer id: /ip4/192.0.2.1/tcp/4001/p2p/12D3...
     host: str = "0.0.0.0"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: any free one
+    lan: bool = False  # find others on the local network; whoever is on it then sees that Waggle runs here, and in which swarm
     upnp: bool = False  # ask the router to let calls through: not without being asked to
     through: Literal["auto", "relay", "direct"] = (
         "auto"  # be called through the seeds: where the router blocks calls, always, never

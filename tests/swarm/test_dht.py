@@ -242,3 +242,22 @@ def test_an_address_by_a_transport_that_hivemind_does_not_know_hides_nobody(tmp_
     told = control.PeerInfo.from_protobuf(messages.PeerInfo(id=peer_id, addrs=[webtransport, good.to_bytes()]))
 
     assert (told.peer_id.to_bytes(), told.addrs) == (peer_id, [good])
+
+
+async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers(tmp_path: Path) -> None:
+    own, giver = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "giver")
+
+    async def payload(peer_id: bytes, sha256: bytes) -> bytes:
+        return b"payload"
+
+    async with opened(giver, Services(payload=payload)) as one, opened(own, NOTHING, one) as other:
+        calls = other._p2p._client.control._pending_calls
+        before = set(dict(calls))
+        given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), 5.0))
+        while not (call := next((each for each in calls if each not in before), None)):  # until it was sent
+            await asyncio.sleep(0)
+        calls[call].cancel()  # hivemind's task learns of it one turn later
+        assert call not in calls
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        assert await other.pull(giver.peer_id, bytes(32), 5.0) == b"payload"

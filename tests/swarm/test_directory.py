@@ -39,9 +39,9 @@ def test_shards_are_even() -> None:
 
 @pytest.mark.parametrize(
     ("seen", "depths"),
-    [(0, [3]), (191, [3]), (192, [3, 4]), (255, [3, 4]), (256, [4]), (5000, [4])],
+    [(0, [2, 3]), (23, [2, 3]), (24, [3]), (47, [3]), (48, [3, 4]), (63, [3, 4]), (64, [3, 4]), (5000, [3, 4])],
 )
-def test_a_shard_that_splits_is_published_at_both_depths(seen: int, depths: list[int]) -> None:
+def test_a_shard_that_splits_or_merges_is_published_at_both_depths(seen: int, depths: list[int]) -> None:
     keys = directory.keys_to_publish(CHARTER.digest, PEERS[5], 3, seen)
     assert keys == [directory.key_of(CHARTER.digest, bits, directory.shard_of(PEERS[5], bits)) for bits in depths]
 
@@ -80,3 +80,46 @@ def test_announcing_anothers_payload_does_not_spoil_it() -> None:
 @pytest.mark.parametrize(("epoch", "current"), [(93, False), (94, True), (101, True), (102, False)])
 def test_only_what_would_be_accepted_counts_as_current(epoch: int, current: bool) -> None:
     assert directory.is_current(announcement(0, epoch), CHARTER, now=100 * 600.0) == current
+
+
+def test_at_every_depth_above_stand_as_many_representatives_as_in_any_shard_and_others_in_each_epoch() -> None:
+    def at_top(epoch: int) -> set[bytes]:
+        top = directory.key_of(CHARTER.digest, 0, 0)
+        return {peer for peer in PEERS if top in directory.keys_to_publish(CHARTER.digest, peer, 4, 40, epoch)}
+
+    assert len(PEERS) / 16 * 0.5 < len(at_top(1)) < len(PEERS) / 16 * 2
+    assert at_top(1) != at_top(2)
+
+
+def test_a_full_shard_splits_an_empty_one_merges_and_a_newcomer_goes_where_the_others_are() -> None:
+    depth = directory.Depth()
+    depth.observe([0] * 63)
+    assert depth.bits == 0
+    depth.observe([0] * 64)
+    assert depth.bits == 1
+    depth.observe([1] * 16)
+    assert depth.bits == 1
+    depth.observe([1] * 15)
+    assert depth.bits == 0
+    depth.observe([5] * 40)
+    assert depth.bits == 5
+    for _ in range(40):
+        depth.observe([])
+    assert depth.bits == 0
+
+
+def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -> None:
+    depth = directory.Depth()
+    depth.observe([directory.MAX_BITS] * (directory.ENOUGH - 1))
+    assert depth.bits == 0
+    depth.observe([directory.MAX_BITS] * 1000)
+    depth.observe([directory.MAX_BITS] * 1000)
+    assert depth.bits == directory.MAX_BITS
+
+
+def test_the_fuller_the_shards_the_longer_between_two_announcements() -> None:
+    depth = directory.Depth()
+    assert depth.pause(2.0) == 2.0
+    depth.observe([0] * 48)
+    assert depth.pause(2.0) == 3.0
+    assert depth.pause(9.0) == 9.0

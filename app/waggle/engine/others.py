@@ -33,6 +33,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         host=chosen.swarm.host,
         port=chosen.swarm.port,
         seeds=chosen.swarm.seeds,
+        lan=chosen.swarm.lan,
         upnp=chosen.swarm.upnp,
         through=chosen.swarm.through,
         key=key,

@@ -10,6 +10,7 @@ from waggle.swarm.admission import CERTIFICATE_BYTES
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.tasks.charter import PROTOCOL
 
+MAX_BITS = 12  # of the directory's shards: 4,096 of them, a million peers
 DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
 MAX_BYTES = 480  # with the signature
 
@@ -29,6 +30,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     specialties: Annotated[int, msgspec.Meta(ge=0)]  # bitmask; msgpack ends at 64 bits
     model: Annotated[str, msgspec.Meta(max_length=record.MAX_MODEL)]
     expires: Annotated[int, msgspec.Meta(ge=0, lt=1 << 50)]  # unix milliseconds; the directory entry's own expiry
+    depth: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)] = 0  # of the directory, where its origin stands
     # Who gives the payload out instead of the origin, which cannot be called.
     via: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=2)] = ()
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm

@@ -96,6 +96,11 @@ class Connection:
         """Look who is connected, now; raises PeerAway."""
         self._met(await self.dht.peers(), {})
 
+    def suggest(self, address: str) -> None:
+        """Somebody may be at this address; it is called soon."""
+        self._known = tuple(dict.fromkeys((address, *self._known)))[: known_peers.MAX_KEPT]
+        self._join_at = -math.inf
+
     async def run(self) -> None:
         """Return when closed; raise what only a fault of ours can raise inside the two tasks."""
         await watch(self._tasks)

@@ -22,7 +22,7 @@ from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
-from waggle.swarm.shim import load_hivemind
+from waggle.swarm.shim import OpenCalls, load_hivemind
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -36,6 +36,7 @@ PING_S = 3.0
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
 MAX_KEYS = 16  # in one DHT call: ours name one
+NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
@@ -238,6 +239,7 @@ async def open_dht(
     except (hivemind.P2PDaemonError, ValueError) as error:
         raise SwarmError("The network process does not start.", f"Run `waggle doctor`. It says: {error}"[:300]) from error
     try:
+        p2p._client.control._pending_calls = OpenCalls()
         dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
         await _answer_reach(hivemind, p2p, dht)
         return dht
@@ -306,6 +308,7 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         cache_on_store=False,
         reuse_get_requests=False,
         num_workers=2,
+        bucket_size=NEIGHBOURS,
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
 

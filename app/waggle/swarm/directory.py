@@ -1,23 +1,28 @@
 """The directory: under which keys of the DHT announcements stand, and whose payloads to pull. Pure.
 
-Every node stands in the shard that the first bits of sha256(peer id) name, so that no key grows with the swarm.
+Every node stands in the shard that the first bits of sha256(peer id) name, so that no key grows with the swarm: shards split
+in two when they are full, and merge when they have emptied.
 """
 
 import hashlib
+import statistics
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from random import Random
 
 import msgspec
 
-from waggle.swarm.announcement import Announcement
+from waggle.swarm.announcement import MAX_BITS, Announcement
 from waggle.swarm.record import oldest_epoch
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
-MAX_BITS = 12  # 4,096 shards: a million peers
-SHARD_SPLITS = 192  # peers in a shard from which on it is also published one bit deeper
-SHARD_FULL = 256  # peers in a shard from which on it is published deeper only
+# Whoever samples ten peers needs no more; five replicas of a shard of 256 would cost more than all payloads of a round.
+SHARD_SPLITS = 48  # peers in a shard from which on it is also published one bit deeper
+SHARD_FULL = 64  # peers in a shard from which on readers look one bit deeper
+SHARD_MERGES = 16  # peers in a shard below which it is published one bit less deep
+STORES_RATE = 16.0  # a second, of one shard
+ENOUGH = 8  # peers in a shard whose word on its depth counts
 OVER_SAMPLE = 2  # pulls beyond K, because some peers are always just leaving
 
 Payload = tuple[bytes, bytes]  # origin, sha256: both, or one peer could spoil another's payload by announcing it too
@@ -33,12 +38,45 @@ def key_of(charter: bytes, bits: int, shard: int) -> str:
     return f"waggle/1/{charter.hex()}/{bits}/{shard}"
 
 
-def keys_to_publish(charter: bytes, peer_id: bytes, bits: int, seen: int) -> list[str]:
-    """Where a node announces itself that saw `seen` peers in its own shard: while that splits, at both depths."""
-    depths = [bits] if seen < SHARD_FULL else []
+class Depth:
+    """How deep the directory is split, as this node sees it. Belongs to one thread.
+
+    Every shard is about as large as any other, so that each one read tells.
+    """
+
+    def __init__(self) -> None:
+        self.bits = 0
+        self.seen = 0  # peers in a shard of that depth, by the one read last
+
+    def observe(self, depths: Collection[int]) -> None:
+        """A shard was read; its peers announce at these depths."""
+        self.seen = len(depths)
+        typical = statistics.median_low(depths) if len(depths) >= ENOUGH else self.bits
+        if typical > self.bits:  # a newcomer in a large swarm meets representatives at the top
+            self.bits, self.seen = min(typical, MAX_BITS), SHARD_FULL // 2
+        elif self.seen >= SHARD_FULL and self.bits < MAX_BITS:
+            self.bits, self.seen = self.bits + 1, self.seen // 2
+        elif self.seen < SHARD_MERGES and self.bits:
+            self.bits, self.seen = self.bits - 1, self.seen * 2
+
+    def pause(self, tempo: float) -> float:
+        """Seconds between two announcements: those who hold a shard should not hear hundreds a second."""
+        return max(tempo, self.seen / STORES_RATE)
+
+
+def keys_to_publish(charter: bytes, peer_id: bytes, bits: int, seen: int, epoch: int = 0) -> list[str]:
+    """Where a node announces itself that saw `seen` peers in a shard: while that splits or merges, at both depths.
+
+    At every depth above stand representatives, as many as in any shard, others in every epoch: there newcomers find the swarm.
+    """
+    depths = [bits]
     if seen >= SHARD_SPLITS and bits < MAX_BITS:
         depths.append(bits + 1)
-    return [key_of(charter, depth, shard_of(peer_id, depth)) for depth in depths or [bits]]
+    if bits and seen < 1.5 * SHARD_MERGES:
+        depths.append(bits - 1)
+    lot = int.from_bytes(hashlib.sha256(b"waggle/representative/1" + epoch.to_bytes(8, "big") + peer_id).digest()[:4], "big")
+    depths += [above for above in range(bits) if lot >> (32 - bits + above) == 0]
+    return [key_of(charter, depth, shard_of(peer_id, depth)) for depth in sorted(set(depths))]
 
 
 def key_to_read(charter: bytes, bits: int, random: Random) -> str:

@@ -19,7 +19,6 @@ from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door
 from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
-from waggle.swarm.offers import DEPTH
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
 from waggle.swarm.traffic import Traffic
@@ -53,6 +52,7 @@ class Gathering:
         pool: Pool,
         trust: Trust,
         traffic: Traffic,
+        depth: directory.Depth,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -69,6 +69,7 @@ class Gathering:
         self._traffic = traffic
         self._lodged = lodged
         self._twins = Twins(mine)
+        self._depth = depth
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
@@ -115,7 +116,7 @@ class Gathering:
 
     def place(self) -> str:
         """The key of the directory to look under."""
-        return directory.key_to_read(self._digest, DEPTH, self._random)
+        return directory.key_to_read(self._digest, self._depth.bits, self._random)
 
     async def _read(self, connection: Door) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
@@ -123,8 +124,10 @@ class Gathering:
             found = await connection.dht.read(self.place())
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
-        sample = self._random.sample(sorted(found), min(len(found), MAX_READ))
-        return {origin: announcements.parse(found[origin]) for origin in sample}
+        announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
+        self._depth.observe([each.depth for each in announced.values()])
+        sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
+        return {origin: announced[origin] for origin in sample}
 
     async def _greet(self, connection: Door) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""

@@ -14,13 +14,13 @@ from typing import Protocol
 from waggle.errors import BadRecord
 from waggle.swarm import announcement
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.directory import SHARD_FULL, places_of
+from waggle.swarm.directory import places_of
 from waggle.swarm.identity import PEER_ID_BYTES
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is true
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
 REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatures
-SHARD_CAP = 2 * SHARD_FULL  # peers under one key: what a reader fetches at once stays far below hivemind's 4 MiB
+SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
 OWN_CAP = 32 * SHARD_CAP  # entries under all keys of one's own charter
 FOREIGN_CAP = 4096  # entries of all other charters together
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow

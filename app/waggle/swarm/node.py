@@ -16,10 +16,12 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong, Services
+from waggle.swarm.directory import Depth
 from waggle.swarm.door import Door
 from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
+from waggle.swarm.lan import Lan
 from waggle.swarm.light import LightConnection, is_light
 from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
@@ -77,15 +79,15 @@ class SwarmNode:
         self._quota = Quota(BYTES_RATE, BYTES_BURST)
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
-        self._sent = Sent(clock)
-        self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent)
+        self._sent, depth = Sent(clock), Depth()
+        self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent, depth)
         self._gateway = Gateway(
             self._digest, identity.peer_id, self._admission,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
-            pool=self._pool, trust=self._trust, traffic=self._traffic, lodged=self._gateway.get,
+            pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, lodged=self._gateway.get,
             mine=lambda: self._offers.expires,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
@@ -100,6 +102,7 @@ class SwarmNode:
         self._connection: Door = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
         if is_light(options):
             self._connection = LightConnection(options, identity, self._digest, self._admission, hear, self._offers.renew)
+        self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told = (0.0, 0.0)
@@ -110,6 +113,10 @@ class SwarmNode:
         await self._connection.start()
         if self._web is not None:
             await self._web.start(self._options.web_host, self._options.web_port or 0)
+        if self._options.lan and isinstance(self._connection, Connection):
+            self._lan = Lan(self._digest, self._identity.peer_id, self._connection.suggest)
+            with suppress(PeerAway):  # p2pd died at once: others on this network can still be found by seeds
+                await self._lan.start(await self._connection.dht.addresses(), self._options.host)
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
@@ -125,6 +132,8 @@ class SwarmNode:
         self._loop = None
         if self._web is not None:
             await self._web.close()
+        if self._lan is not None:
+            await self._lan.close()
         await end(self._tasks)
         await self._gathering.finish()
         await self._connection.close()

@@ -19,10 +19,10 @@ from waggle.swarm.identity import Identity
 from waggle.swarm.record import Record, encode, joined, specialties_of
 from waggle.swarm.sent import Sent
 from waggle.tasks.charter import Charter
+from waggle.tasks.questions import epoch_at
 
 KEPT = 4  # payloads: somebody may still hold the announcement of the round before
 RENEW_S = LIFETIME_S / 4
-DEPTH = 0  # of the directory: one shard until swarms outgrow it
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Offers:
         clock: Callable[[], float],
         tempo: float,
         sent: Sent,
+        depth: directory.Depth | None = None,
     ) -> None:
+        self._depth = depth or directory.Depth()
         self._identity = identity
         self._admission = admission
         self._charter = charter
@@ -81,7 +83,7 @@ class Offers:
             self._seal()
             with suppress(PeerAway):  # the network starts again; being joined again renews
                 await self._announce(connection)
-            await asyncio.sleep(self._tempo)
+            await asyncio.sleep(self._depth.pause(self._tempo))
 
     def _seal(self) -> None:
         """Make what is pending a payload."""
@@ -108,7 +110,8 @@ class Offers:
 
     def places(self, peer_id: bytes) -> list[str]:
         """The keys of the directory under which a peer announces itself."""
-        return directory.keys_to_publish(self._digest, peer_id, DEPTH, seen=0)
+        epoch = epoch_at(self._clock())
+        return directory.keys_to_publish(self._digest, peer_id, self._depth.bits, self._depth.seen, epoch)
 
     def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...]) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
@@ -122,6 +125,7 @@ class Offers:
             specialties=specialties_of(offer.record.groups, self._charter),
             model=offer.record.model,
             expires=self.expires,
+            depth=self._depth.bits,
             via=via,
             certificate=self._admission.certificate(),
         )

@@ -14,6 +14,7 @@ class SwarmOptions:
     announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
     relay: bool = False  # let others be called through us: what a seed does, which must be reachable itself
+    lan: bool = False  # find, and be found by, nodes on the local network
     upnp: bool = False  # ask the router to let calls through
     through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: where needed, always, never
     key: bytes = field(default=b"", repr=False)  # of a private swarm

@@ -82,6 +82,16 @@ def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: A
     control.PeerInfo = Readable
 
 
+class OpenCalls(dict[Any, Any]):
+    """Calls that wait for their answer; one that was given up counts as gone at once, not only when its task has ended.
+
+    An answer that comes in between would else end hivemind's reader, and with it every later call of this node.
+    """
+
+    def __contains__(self, call: object) -> bool:
+        return super().__contains__(call) and not self[call].done()
+
+
 SHIMMED = (
     ("logging", ("get_logger", "use_hivemind_log_handler")),
     ("serializer", ("MSGPackSerializer", "SerializerBase")),

@@ -1,0 +1,94 @@
+"""The local network: tells of this node there, and finds nodes of the same swarm. Whoever is found is one more untrusted seed.
+
+Off by default: it tells everybody on the network that Waggle runs here, and in which swarm.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from waggle.errors import SwarmError
+from waggle.swarm.address import is_address
+from waggle.swarm.identity import text_of
+
+if TYPE_CHECKING:
+    from zeroconf import Zeroconf
+
+KIND = "_waggle._tcp.local."
+MAX_FOUND = 64  # addresses suggested in the life of a node: a flood of made-up ones ends there
+MAX_ADDRESS = 200  # characters; a property holds 255 bytes
+ASK_MS = 3000
+
+
+class Lan:
+    """One node's place on the local network. Belongs to one loop; close it."""
+
+    def __init__(self, charter: bytes, peer_id: bytes, suggest: Callable[[str], None]) -> None:
+        self._charter = charter.hex()
+        self._name = f"{text_of(peer_id)[-24:]}.{KIND}"
+        self._own = f"/p2p/{text_of(peer_id)}"
+        self._suggest = suggest
+        self._found: set[str] = set()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._zeroconf: Any = None
+        self._browser: Any = None
+
+    async def start(self, addresses: Sequence[str], host: str) -> None:
+        """Tell of these addresses, and look for others; raises SwarmError where the network does not let us."""
+        from zeroconf import InterfaceChoice
+        from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+
+        told = [each for each in addresses if "/tcp/" in each and "/p2p-circuit/" not in each and len(each) <= MAX_ADDRESS]
+        if not told:
+            return
+        try:
+            self._zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if host == "0.0.0.0" else [host])
+            parts = told[0].split("/")
+            info = AsyncServiceInfo(
+                KIND, self._name, addresses=[_packed(parts)], port=int(parts[4]), server=f"{self._name.split('.')[0]}.local.",
+                properties={"charter": self._charter, "address": told[0]},
+            )  # fmt: skip
+            await self._zeroconf.async_register_service(info)
+        except OSError as error:
+            raise SwarmError(f"The local network cannot be searched: {error.strerror}.", "Set swarm.lan to false.") from error
+        self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, [KIND], handlers=[self._changed])
+
+    async def close(self) -> None:
+        """Leave. Safe to call twice."""
+        for asking in self._asking:
+            asking.cancel()
+        zeroconf, self._zeroconf = self._zeroconf, None
+        if self._browser is not None:
+            await self._browser.async_cancel()
+            self._browser = None
+        if zeroconf is not None:
+            await zeroconf.async_unregister_all_services()
+            await zeroconf.async_close()
+
+    def _changed(self, zeroconf: "Zeroconf", service_type: str, name: str, state_change: Any) -> None:
+        if state_change.name == "Added" and name != self._name and len(self._asking) < MAX_FOUND:
+            asking = asyncio.ensure_future(self._ask(zeroconf, name))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+
+    async def _ask(self, zeroconf: "Zeroconf", name: str) -> None:
+        from zeroconf.asyncio import AsyncServiceInfo
+
+        info = AsyncServiceInfo(KIND, name)
+        if await info.async_request(zeroconf, ASK_MS):
+            self.hear({key: value for key, value in info.properties.items() if value is not None})
+
+    def hear(self, properties: dict[bytes, bytes]) -> None:
+        """What somebody on this network says of itself; nonsense is passed over."""
+        address = properties.get(b"address", b"").decode("ascii", "replace")
+        ours = properties.get(b"charter") == self._charter.encode()
+        if not ours or len(address) > MAX_ADDRESS or not is_address(address) or address.endswith(self._own):
+            return
+        if address not in self._found and len(self._found) < MAX_FOUND:
+            self._found.add(address)
+            self._suggest(address)
+
+
+def _packed(parts: Sequence[str]) -> bytes:
+    return socket.inet_pton(socket.AF_INET6 if parts[1] == "ip6" else socket.AF_INET, parts[2])

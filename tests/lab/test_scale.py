@@ -1,0 +1,70 @@
+"""The simulated directory keeps a node's cost flat, and finds its depth again under churn."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from waggle.cli import main
+from waggle.errors import LabError
+from waggle.lab import scale
+from waggle.lab.scale_simulated import Cost, Searches, simulate
+from waggle.swarm.directory import SHARD_FULL
+
+PLAY = {"rounds": 2, "payload_kb": 22.0, "seconds": 6.0}
+
+
+@pytest.fixture(scope="module")
+def costs() -> dict[int, Cost]:
+    return simulate((16, 160), churn=0.0, **PLAY)
+
+
+def test_cost_stays_flat_as_the_swarm_grows_and_that_of_gathering_all_does_not(costs: dict[int, Cost]) -> None:
+    assert costs[160].kb < 1.5 * costs[16].kb
+    assert costs[160].kb_all_gather > 8 * costs[16].kb_all_gather
+    assert costs[16].kb < costs[16].kb_all_gather
+
+
+def test_every_node_still_finds_its_ten_payloads(costs: dict[int, Cost]) -> None:
+    assert all(cost.payloads > 9 for cost in costs.values())
+    assert costs[160].shard < SHARD_FULL
+
+
+def test_under_churn_few_pulls_are_in_vain() -> None:
+    cost = simulate((100,), churn=0.02, **PLAY)[100]
+    assert cost.payloads > 6
+    assert cost.kb < 600
+
+
+def test_a_search_asks_all_in_a_small_swarm_and_a_few_in_a_large_one() -> None:
+    import random
+
+    few, many = (Searches(count, random.Random(1), samples=10).asked for count in (8, 3000))
+    assert 6 <= few <= 8
+    assert 10 <= many < 60
+
+
+def test_the_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "figures.json"
+    assert main(["lab", "scale", "--real", "none", "--simulated", "8,24", "--rounds", "1", "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert set(found["kb_per_node_round"]["simulated"]) == {"8", "24"}
+    assert capsys.readouterr().out.count("all-gather") == 4
+
+
+def test_sizes_that_are_none_are_refused() -> None:
+    with pytest.raises(LabError):
+        scale._sizes("8,many")
+
+
+@pytest.mark.slow
+@pytest.mark.privileged
+def test_a_real_swarm_of_two_is_measured_on_a_loopback_of_its_own() -> None:
+    if sys.platform != "linux":
+        pytest.skip("network namespaces exist on Linux only")
+    try:
+        found = scale.play_real(2, rounds=1)
+    except LabError as refused:
+        pytest.skip(f"no network namespace: {refused.title}")
+    assert found["kb"] > found["payload_kb"] / 2
