@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
     )  # fmt: skip
+    made.add_argument("--on", default="", metavar="HOST", help="drive the engine of another computer, through ssh")
     made.add_argument("--invite", default="", metavar="LINK", help="show where a link, or a file with one, would lead")
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
@@ -141,6 +142,7 @@ def _window(arguments: argparse.Namespace) -> int:
     return app.run(
         app.Arguments(
             home=arguments.home,
+            on=arguments.on,
             overrides=tuple(arguments.set),
             invite=arguments.invite,
             replay=arguments.replay,

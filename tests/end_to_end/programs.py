@@ -12,7 +12,7 @@ from pathlib import Path
 
 import waggle
 from waggle.protocol import commands, events, wire
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
@@ -128,6 +128,13 @@ class Engine(Program):
             lambda line: b'"type":"Command' in line and getattr(wire.event(line), "id", "") == name, seconds, start
         )
         return wire.event(answered)
+
+    def state(self) -> State:
+        """What all that it told folds into."""
+        state = State()
+        for event in self.told:
+            state = apply(state, event)
+        return state
 
     def rounds(self) -> list[events.RoundSummary]:
         return [event.summary for event in self.told if isinstance(event, events.RoundCompleted)]

@@ -8,7 +8,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import waggle
-from waggle.gui.engine_process import EngineProcess, command_line
+from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
 from waggle.protocol import events
 from waggle.protocol.commands import Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -119,3 +119,24 @@ def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], Made], q
     with qtbot.waitSignal(process.ended, timeout=5000):
         process.stop()
     assert not process.running
+
+
+def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Our ssh and our far waggle are two scripts: the one runs the words it is given, as sshd's shell would."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    for name, body in (
+        ("ssh", 'exec sh -c "$8"'),
+        ("waggle", f'[ "$1 $2" = "engine --stdio" ] && exec {sys.executable} {FAKE} well'),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    process, told = EngineProcess(far_command_line("box", ["--set", "model.name=a b"]), farewell=1.0), list[AnyEvent]()
+    process.told.connect(told.append)
+    process.start()
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    with qtbot.waitSignal(process.ended, timeout=5000):
+        process.stop()
+    assert kinds(told)[-1] == "EngineStopped"

@@ -17,7 +17,7 @@ from waggle.errors import EngineError
 from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
-from waggle.gui.engine_process import EngineProcess, command_line
+from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
 from waggle.gui.look import Look, Theme
 from waggle.gui.only_one import OnlyOne
 from waggle.gui.opened import Opened
@@ -35,6 +35,7 @@ class Arguments:
     """What the command line may say about the window."""
 
     home: Path | None = None
+    on: str = ""
     overrides: tuple[str, ...] = ()
     invite: str = ""
     replay: Path | None = None
@@ -97,8 +98,16 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
         if one.call(arguments.invite):
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
-    to_engine = ["--home", str(home.root), *(part for value in arguments.overrides for part in ("--set", value))]
-    shell = Shell(look, Current(), EngineProcess(command_line(to_engine)), choices, home)
+    chosen = [part for value in arguments.overrides for part in ("--set", value)]
+    shell = Shell(
+        look,
+        Current(),
+        EngineProcess(
+            far_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
+        ),
+        choices,
+        home,
+    )
     one.called.connect(shell.called)
     code = _shown(shell, arguments, first=is_first(home, choices, arguments.overrides))
     one.release()

@@ -1,6 +1,7 @@
 """One QObject around one QProcess: the engine, spoken to in JSON lines, started again when it dies."""
 
 import logging
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +24,12 @@ log = logging.getLogger(__name__)
 def command_line(arguments: Sequence[str] = ()) -> list[str]:
     """How the window starts its engine."""
     return [*paths.program("waggle"), "engine", "--stdio", *arguments]
+
+
+def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
+    """How the window starts an engine on another computer that has Waggle; when the connection ends, the engine leaves."""
+    far = shlex.join(["waggle", "engine", "--stdio", *arguments])
+    return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
 
 
 class EngineProcess(QObject):

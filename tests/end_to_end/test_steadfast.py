@@ -1,0 +1,98 @@
+"""A real engine steps aside and comes back by itself: for a chosen program, for a full disk."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from end_to_end.programs import Engine, running
+from waggle import settings
+from waggle.protocol import commands, events
+from waggle.protocol.sentence import sentence
+
+SOON = 60.0
+SMALL = 24 << 20  # bytes: a few checkpoints of the starter
+
+
+def waits(engine: Engine, start: int) -> events.PhaseChanged:
+    return engine.wait(events.PhaseChanged, SOON, lambda event: event.phase == "waiting", start)
+
+
+def goes_on(engine: Engine, start: int) -> None:
+    engine.wait(events.PhaseChanged, SOON, lambda event: event.phase == "contributing", start)
+    engine.wait(events.RoundCompleted, SOON, start=start)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names a program by a link to it")
+def test_it_changes_its_limits_alive_waits_for_a_chosen_program_and_goes_on_by_itself(tmp_path):
+    game = tmp_path / "waggle-game"
+    shutil.copy("/bin/sleep", game)
+    home = tmp_path / "home"
+    with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as engine:
+        engine.wait(events.RoundCompleted, SOON)
+        values = {"when.not_while": ("Waggle-Game.exe",), "computer.cpu_percent": 50, "computer.threads": 1}
+        assert isinstance(engine.command(commands.ChangeSettings, values=values), events.CommandDone)
+        assert settings.read(home / "settings.toml").computer.cpu_percent == 50
+        refused = engine.command(commands.ChangeSettings, values={"when.idle_minutes": 9999})
+        assert isinstance(refused, events.CommandRefused)
+        assert "when.idle_minutes" in refused.title
+
+        place = len(engine.lines)
+        playing = subprocess.Popen([game, "600"])
+        try:
+            waits(engine, place)
+            decision = engine.wait(events.RulesChecked, SOON, start=place).decision
+            assert (decision.reason, decision.ends) == ("Waggle-Game.exe is running.", "Starts when it is closed.")
+            place = len(engine.lines)
+        finally:
+            playing.kill()
+            playing.wait()
+        goes_on(engine, place)
+        assert engine.end() == 0
+
+
+@pytest.mark.privileged
+def test_a_full_disk_is_named_waited_for_and_costs_no_round(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    if (
+        sys.platform != "linux"
+        or os.geteuid()
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(home)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("needs root on Linux, to mount a small disk")
+    try:
+        with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as engine:
+            engine.wait(events.CheckpointSaved, SOON)
+            place = len(engine.lines)
+            fill(home / "full")
+            waits(engine, place)
+            said = sentence(engine.state())
+            assert "could not be saved" in said.says or "cannot be written" in said.says
+            assert "Make room on the disk" in said.detail
+            place = len(engine.lines)
+            (home / "full").unlink()
+            goes_on(engine, place)
+            numbers = [one.round for one in engine.rounds()]
+            assert numbers == list(range(len(numbers))), "a round was lost"
+            assert engine.end() == 0
+        with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as again:
+            assert again.wait(events.Ready, SOON).round == len(numbers)
+    finally:
+        subprocess.run(["umount", "-l", str(home)], check=False)
+
+
+def fill(path: Path) -> None:
+    """Until not one more byte fits."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while file.write(b"x" * size):
+                    pass
+            except OSError:  # full, for pieces of this size
+                continue
