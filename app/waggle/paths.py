@@ -32,6 +32,11 @@ class Home:
         return (self.training or self.root) / "history.sqlite"
 
     @property
+    def album(self) -> Path:
+        """Weights of ever rarer rounds."""
+        return (self.training or self.root) / "album"
+
+    @property
     def events(self) -> Path:
         return self.root / "events"
 

@@ -8,6 +8,7 @@ from end_to_end.programs import Engine, running
 from waggle import paths
 from waggle.protocol import commands, events
 from waggle.protocol.models import ModelExported
+from waggle.protocol.trying import QuestionAnswered, QuestionPosed
 
 ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
 
@@ -28,6 +29,15 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go(t
         engine.command(commands.ChooseModel, name="nobody/nothing")
         assert "hub" in engine.wait(events.Warned, 120, start=start).title
         assert engine.wait(events.Ready, 120, start=start).model == begun.model
+        engine.command(commands.PoseQuestion, specialty="bf", number=7)
+        posed = engine.wait(QuestionPosed).question
+        engine.command(commands.PoseQuestion, specialty="bf", number=7)
+        assert [event.question for event in engine.told if isinstance(event, QuestionPosed)] == [posed, posed], "pinned"
+        engine.command(commands.AskModel, 60, specialty="bf", number=7, mine="no idea")
+        tried = engine.wait(QuestionAnswered)
+        assert tried.answers[0].rounds == 0
+        assert tried.answers[-1].rounds >= 1, "the model before, and the model now"
+        assert (tried.mine.text, tried.mine.reason) == ("<answer>no idea</answer>", "wrong: no idea")
         engine.command(commands.ExportModel, 60, path=str(tmp_path / "export"))
         assert engine.wait(ModelExported).rounds >= 1
         assert (tmp_path / "export" / "model.safetensors").is_file()

@@ -14,12 +14,16 @@ from gui.recorded import ready
 from waggle.gui import qr
 from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Opened
+from waggle.gui.paint import Chip
+from waggle.gui.parts import Line
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.try_view import AnswerRow, TryView
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
+from waggle.protocol.events import ShownCompletion
 from waggle.protocol.gatherings import (
     InviteRead,
     InviteWritten,
@@ -31,6 +35,7 @@ from waggle.protocol.gatherings import (
     SwarmsTold,
 )
 from waggle.protocol.models import ModelExported, ModelShown, ModelsTold
+from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 
 Told = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32
@@ -252,3 +257,71 @@ def test_a_download_shows_how_far_it_is(models: Models) -> None:
 
 def buttons(widget: ModelCard) -> list[QPushButton]:
     return widget.findChildren(QPushButton)
+
+
+POSED = QuestionPosed(specialty="simple_fractions", title="Fractions", number=7, question="Simplify 36/84.\n<b>\u202e")
+WRONG = ShownCompletion(text="<answer>9</answer>", judged=True, reason="wrong: 9", start=8, length=1)
+GOOD = ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
+TRIED = QuestionAnswered(
+    specialty="simple_fractions", number=7, mine=WRONG,
+    answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
+)  # fmt: skip
+Trying = tuple[Window, TryView, list[AnyCommand]]
+
+
+@pytest.fixture
+def trying(page: Page) -> Trying:
+    window, swarms, sent = page
+    swarms._which.choose(2)
+    window.redraw()
+    assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
+    tell(window, POSED)
+    return window, swarms._try, sent
+
+
+def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:
+    window, view, sent = trying
+    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    view._mine.setText("9")
+    view._go.click()
+    assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7, mine="9")
+    assert not view._go.isEnabled()
+    tell(window, TRIED)
+    assert view._verdict.words() == "It learned this: wrong before training, right after 64 rounds."
+    assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
+
+
+def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    view._blind.setChecked(True)
+    tell(window, TRIED)
+    assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
+    assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
+    view._blind.setChecked(False)
+    qapp.processEvents()
+    assert names(view)[0] == "Before any training"
+
+
+def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, TRIED)
+    view._next.click()
+    asked = sent[-1]
+    assert isinstance(asked, commands.PoseQuestion)
+    tell(window, replace(POSED, number=asked.number))
+    assert not view._answers.isVisible()
+
+
+def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
+    window, view, _ = trying
+    view._go.click()
+    window.refused("This model is too large to be loaded a second time.", "")
+    assert (view._said.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
+
+
+def rows(view: TryView) -> list[AnswerRow]:
+    return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
+
+
+def names(view: TryView) -> list[str]:
+    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]

@@ -19,6 +19,7 @@ from waggle.engine.models import Models
 from waggle.engine.person import Person
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
+from waggle.engine.trying import Trying
 from waggle.errors import EngineError, WaggleError
 from waggle.protocol import commands, events
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
@@ -63,6 +64,7 @@ class Lifecycle:
         self.swarms: Swarms | None = None
         self.person: Person | None = None
         self.models: Models | None = None
+        self.trying: Trying | None = None
         self.back: Callable[[], object] | None = None  # undoes what the engine starts again for
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
@@ -157,6 +159,10 @@ class Lifecycle:
                 | commands.RenewIdentity()
             ):  # fmt: skip
                 answers += await self._person().obey(command)
+            case commands.PoseQuestion() | commands.AskModel():
+                if self.trying is None:
+                    raise EngineError("The engine is still starting.", "Try again in a moment.")
+                answers += await self.trying.obey(command)
             case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
                 answers += await self._models().obey(command)
             case commands.ChangeSettings():

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import waggle
 from waggle import paths
-from waggle.engine import keeping, model, others, swarms
+from waggle.engine import album, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room
 from waggle.engine.teller import Teller
+from waggle.engine.trying import Trying
 from waggle.policy import checkpoint
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.training import Method, Training
@@ -51,6 +52,7 @@ class Prepared:
     opened: Opened
     keeper: keeping.Keeper
     limits: Limits
+    trying: Trying
     base: str
     round: int
     completions: int
@@ -109,6 +111,7 @@ async def prepare(
             make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
         ),
         limits=Limits(gate, opened, swarm.limit),
+        trying=_trying(home, node, _rules(chosen, charter), folder, opened),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
@@ -116,6 +119,11 @@ async def prepare(
     )
     teller.tell(_ready(prepared, myself, charter, folder))
     return prepared
+
+
+def _trying(home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened) -> Trying:
+    """Where there is a choice, the processor answers: the accelerator is busy."""
+    return Trying(home, node, rules, folder, "cpu" if opened.backend == "torch" else opened.device, opened.threads)
 
 
 async def _restored(
@@ -137,6 +145,7 @@ def _in_parts(training: Training, parts: int) -> Training:
 
 
 def _make_room(home: paths.Home, cap_gb: float, folder: Path, teller: Teller) -> None:
+    album.keep(home.checkpoints, home.album)
     if removed := make_room(home, cap_gb, folder):
         told = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
         teller.tell_soon(told)

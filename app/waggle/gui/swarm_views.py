@@ -110,7 +110,8 @@ class SwarmCard(QFrame):
         forget = Button(look, tr("Forget"), "link")
         forget.setAccessibleName(tr("Forget %1").replace("%1", title))
         forget.clicked.connect(lambda: self.forgotten.emit(swarm.charter))
-        forget.setVisible(not swarm.shipped)
+        if swarm.shipped:
+            forget.hide()
         return held(row(go, forget, None, gap=8, margins=(0, 4, 0, 0)))
 
 

@@ -12,12 +12,13 @@ from waggle.gui.parts import Button, Line, Page, Segments, card, column, held, p
 from waggle.gui.pausing import command_id
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
+from waggle.gui.try_view import TryView
 from waggle.gui.words import one_line, plural, tr, visible
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite
 from waggle.protocol.gatherings import InviteRead, SwarmShown
 from waggle.protocol.state import State
 
-LIST, JOIN, SHEET, CREATE, INVITE, MODELS = range(6)
+LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY = range(7)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
 
 
@@ -61,12 +62,15 @@ class Swarms(Page):
         self._invitation.save_wanted.connect(self._save_wanted)
         self._models = ModelsView(look)
         self._models.commanded.connect(self.commanded)
-        self._which = Segments(look, (tr("Swarms"), tr("Models")), tr("What is shown"))
-        self._which.chosen.connect(lambda index: self.show_models() if index else self.show_list())
+        self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it")), tr("What is shown"))
+        self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying)[index]())
+        self._try = TryView(look)
+        self._try.commanded.connect(self.commanded)
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
-        for view in (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                     held(column(self._invitation, None)), scrolled(column(self._models))):  # fmt: skip
+        views = (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
+                 held(column(self._invitation, None)), scrolled(column(self._models)), scrolled(column(self._try)))  # fmt: skip
+        for view in views:
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
         self._box = column(page_head(look, tr("Swarms"), self._line, *actions), (self._views, 1))
@@ -108,9 +112,10 @@ class Swarms(Page):
             button.setToolTip(why_not)
         view = self._views.currentIndex()
         self._ask_others.setVisible(view == LIST)
-        self._join.setVisible(view != MODELS)
-        self._new.setVisible(view != MODELS)
+        self._join.setVisible(view < MODELS)
+        self._new.setVisible(view < MODELS)
         self._models.show_state(state)
+        self._try.show_state(state)
         self._draw_list(why_not)
         self._draw_invitation()
         self._line.say(self._headline(why_not))
@@ -134,6 +139,11 @@ class Swarms(Page):
             self._which.choose(0)
         self.show_state(self._state, 0.0)
 
+    def show_trying(self) -> None:
+        self._waiting = ""
+        self._views.setCurrentIndex(TRY)
+        self.show_state(self._state, 0.0)
+
     def show_models(self) -> None:
         self._waiting = ""
         self._views.setCurrentIndex(MODELS)
@@ -150,10 +160,12 @@ class Swarms(Page):
             self.show_list()
         elif self._views.currentIndex() == MODELS:
             self._models.refused(words)
+        elif self._views.currentIndex() == TRY:
+            self._try.refused(words)
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms
-        if self._views.currentIndex() == MODELS:
+        if self._views.currentIndex() >= MODELS:
             return one_line(self._state.ready.model) if self._state.ready else tr("No model is loaded.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("The engine is going there; your model comes along.")

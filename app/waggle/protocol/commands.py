@@ -152,11 +152,31 @@ class ExportModel(Command, frozen=True, kw_only=True, tag=True):
     path: FilePath
 
 
+class PoseQuestion(Command, frozen=True, kw_only=True, tag=True):
+    """Pose a reserved question of a specialty, the same for the same number. Answered by QuestionPosed."""
+
+    specialty: Annotated[str, msgspec.Meta(max_length=64)]
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
+
+class AskModel(Command, frozen=True, kw_only=True, tag=True):
+    """Put that question to the model as it was at every moment that is kept. Answered by QuestionAnswered.
+
+    `mine` is a person's own answer, judged beside the others; it is neither kept nor shared.
+    """
+
+    specialty: Annotated[str, msgspec.Meta(max_length=64)]
+    number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    mine: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+
+TryingCommand = PoseQuestion | AskModel
 ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
 AnyCommand = (
-    ModelCommand
+    TryingCommand
+    | ModelCommand
     | PersonCommand
     | SwarmCommand
     | ChangeSettings

@@ -13,6 +13,7 @@ from waggle.protocol import gatherings as g
 from waggle.protocol import models as m
 from waggle.protocol import person as p
 from waggle.protocol import sent as s
+from waggle.protocol import trying as t
 from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
@@ -101,6 +102,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     invite: g.InviteWritten | None = None  # to the swarm of now
     days: p.DaysTold | None = None
     models: m.ModelsTold | None = None
+    posed: t.QuestionPosed | None = None
+    tried: t.QuestionAnswered | None = None
     exported: m.ModelExported | None = None
     backup: p.BackupWritten | p.BackupRead | None = None  # what was last heard of one
 
@@ -117,7 +120,7 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | s.SentTold | Snapshot
+AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | t.TryingEvent | s.SentTold | Snapshot
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -239,6 +242,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest(cards, state.cards))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
+        case t.QuestionPosed():
+            return replace(state, posed=event)
+        case t.QuestionAnswered():
+            return replace(state, tried=event)
         case m.ModelsTold():
             return replace(state, models=event)
         case m.ModelExported():

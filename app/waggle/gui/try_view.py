@@ -1,0 +1,201 @@
+"""Try it: one question, answered by the model at every moment that is kept; by you before it, and without names, if you like."""
+
+import random
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QActionGroup
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QWidget
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Chip
+from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.span_text import SpanText
+from waggle.gui.words import one_line, plural, reward, tr, visible
+from waggle.protocol.commands import AskModel, PoseQuestion
+from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.state import State
+from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
+
+RESTING = ("preparing", "problem", "stopped")
+LETTERS = "ABCDEFGHIJ"
+PINNED = 7  # the first question that is posed
+
+
+def moment(answered: Answered, newest: int) -> str:
+    """When the model answered so."""
+    if not answered.rounds:
+        return tr("Before any training")
+    if answered.rounds == newest:
+        return plural(answered.rounds, "Now, %n round", "Now, %n rounds")
+    return plural(answered.rounds, "After %n round", "After %n rounds")
+
+
+def verdict(answers: QuestionAnswered) -> str:
+    """What the answers show, in one sentence."""
+    right = [one for one in answers.answers if one.completion.reward >= RIGHT]
+    newest = answers.answers[-1]
+    if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
+        first = right[0].rounds
+        return tr("It learned this: wrong before training, right after ") + plural(first, "%n round.", "%n rounds.")
+    if newest.completion.reward >= RIGHT:
+        return tr("It gets this one right.")
+    return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
+
+
+class AnswerRow(QWidget):
+    """Whose answer, what it said, and how it was judged."""
+
+    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool) -> None:
+        super().__init__()
+        name = Line(look, who, "label")
+        name.setFixedWidth(160)
+        words = SpanText(look, 1)
+        words.say(completion.text, completion.start, completion.length, match="match")
+        words.setAccessibleName(f"{who}: {visible(completion.text)}")
+        good = completion.reward >= RIGHT
+        chip = Chip(look, reward(completion), "good" if good else "plain", "check" if good else "cross")
+        well = frame("well", column(words, margins=(12, 6, 12, 6)))
+        judged = held(row(chip, None))
+        judged.setFixedWidth(170)
+        if hidden:
+            judged.hide()
+        self.setLayout(row(name, (well, 1), judged, gap=12))
+
+
+class TryView(QWidget):
+    """Poses a question, lets a person answer first, then shows what the model said when."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look, self._state = look, State()
+        self._titles: dict[str, str] = {}
+        self._specialty, self._number, self._waiting = "", PINNED, ""
+        self._shown: tuple[object, bool] | None = None
+        self._menu = menu_button(look, tr("Specialty"), small=True)
+        self._next = Button(look, tr("Another question"), small=True)
+        self._next.clicked.connect(self._another)
+        self._question, self._about = text(look, "", "mono", wrap=True), Line(look, role="small", tone="text_soft")
+        self._mine = QLineEdit()
+        self._mine.setFont(look.font("mono"))
+        self._mine.setAccessibleName(tr("Your own answer"))
+        self._mine.setPlaceholderText(tr("Your answer first, if you like; it stays here"))
+        self._mine.setMaxLength(500)
+        self._mine.setFixedHeight(look.size["control"])
+        self._mine.returnPressed.connect(self._ask)
+        self._go = Button(look, tr("Ask the model"), "primary")
+        self._go.clicked.connect(self._ask)
+        self._blind = QCheckBox(tr("Without names: guess which is which"))
+        self._blind.setFont(look.font("small"))
+        self._blind.setAccessibleName(self._blind.text())
+        self._blind.toggled.connect(lambda _on: self._draw())
+        self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
+        self._rows = column(gap=8)
+        head = row((text(look, tr("A question it never trains on"), "heading"), 1), self._menu, self._next)
+        well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
+        asking = card(head, self._about, well, held(row((self._mine, 1), self._go)), self._said, gap=10)
+        self._answers = card(row((self._verdict, 1), self._blind), self._rows, gap=12)
+        self.setLayout(column(asking, self._answers, None, gap=12))
+        self._answers.hide()
+        self._said.hide()
+
+    def show_state(self, state: State) -> None:
+        before, self._state = self._state, state
+        resting = state.phase in RESTING
+        self._offer()
+        if self.isVisible() and not resting and self._specialty and not self._waiting and state.posed is None:
+            self._pose()
+        if state.posed is not None and state.posed is not before.posed and self._waiting == "pose":
+            self._show_question(state.posed)
+        if state.tried is not None and state.tried is not before.tried:
+            self._waiting = ""
+            self._draw()
+        why_not = tr("The engine is not running, or still starting.") if resting else ""
+        for button in (self._next, self._menu, self._go):
+            button.setEnabled(not why_not and not self._waiting)
+            button.setToolTip(why_not)
+        self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
+
+    def refused(self, words: str) -> None:
+        self._waiting = ""
+        self._said.setText(visible(words))
+        self._said.show()
+        self.show_state(self._state)
+
+    def _offer(self) -> None:
+        ready = self._state.ready
+        titles = {one.dataset: one_line(one.title) for one in ready.specialties} if ready else {}
+        if titles == self._titles:
+            return
+        self._titles = titles
+        menu, group = QMenu(self._menu), None
+        group = QActionGroup(menu)
+        for dataset, title in titles.items():
+            action = menu.addAction(title.replace("&", "&&"))
+            action.setCheckable(True)
+            action.setActionGroup(group)
+            action.triggered.connect(lambda _on=False, dataset=dataset: self._choose(dataset))
+        self._menu.setMenu(menu)
+        if self._specialty not in titles:
+            self._specialty = next(iter(titles), "")
+            self._menu.say(titles.get(self._specialty, tr("Specialty")), "down")
+
+    def _choose(self, dataset: str) -> None:
+        self._specialty = dataset
+        self._menu.say(self._titles[dataset], "down")
+        self._pose()
+
+    def _another(self) -> None:
+        self._number = random.randrange(1 << 20)  # which of many: nothing is drawn for training here
+        self._pose()
+
+    def _pose(self) -> None:
+        self._waiting = "pose"
+        self._said.hide()
+        self.commanded.emit(PoseQuestion(id=command_id(), specialty=self._specialty, number=self._number))
+
+    def _show_question(self, posed: QuestionPosed) -> None:
+        self._waiting = ""
+        self._question.setText(visible_lines(posed.question))
+        self._about.say(tr("%1, question %2; pinned until you ask for another").replace("%1", one_line(posed.title)).replace(
+            "%2", str(posed.number)))  # fmt: skip
+        self._mine.clear()
+        self._shown = None
+        self._answers.hide()
+
+    def _ask(self) -> None:
+        if not self._go.isEnabled() or self._state.posed is None:
+            return
+        self._waiting = "ask"
+        self._said.hide()
+        mine = self._mine.text().strip()
+        self.commanded.emit(AskModel(id=command_id(), specialty=self._specialty, number=self._number, mine=mine))
+        self.show_state(self._state)
+
+    def _draw(self) -> None:
+        tried, blind = self._state.tried, self._blind.isChecked()
+        if tried is None or (tried.specialty, tried.number) != (self._specialty, self._number) or self._shown == (tried, blind):
+            return
+        self._shown = (tried, blind)
+        while (item := self._rows.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        answers = list(tried.answers)
+        newest = answers[-1].rounds
+        if blind:
+            random.Random(tried.number).shuffle(answers)
+        for i, one in enumerate(answers):
+            who = tr("Answer %1").replace("%1", LETTERS[i]) if blind else moment(one, newest)
+            self._rows.addWidget(AnswerRow(self._look, who, one.completion, hidden=blind))
+        if tried.mine is not None:
+            self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+        self._verdict.say(tr("Which one is the model of now?") if blind else verdict(tried))
+        self._answers.show()
+
+
+def visible_lines(words: str) -> str:
+    """A question as it is laid out, everything odd in it made visible."""
+    return "\n".join(visible(line) for line in words.strip().splitlines())

@@ -1,0 +1,44 @@
+"""The album keeps ever rarer pictures, without writing them a second time, and never a large one."""
+
+import pytest
+
+from waggle.engine import album
+from waggle.engine.trying import MOST, _spread
+
+
+def play(checkpoints, pictures, number: int) -> None:
+    """A checkpoint is saved, and the one before is dropped."""
+    for old in checkpoints.glob("r*"):
+        (old / "model.safetensors").unlink()
+        old.rmdir()
+    folder = checkpoints / f"r{number:08d}"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights of %d" % number)
+    album.keep(checkpoints, pictures)
+
+
+def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_path):
+    for number in range(1, 101):
+        play(tmp_path / "checkpoints", tmp_path / "album", number)
+    assert album.rounds(tmp_path / "album") == [1, 2, 4, 8, 16, 32, 64]
+    kept = album.pictures(tmp_path / "checkpoints", tmp_path / "album")
+    assert [number for number, _ in kept] == [1, 2, 4, 8, 16, 32, 64, 100]
+    assert kept[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
+
+
+def test_a_large_model_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(album, "LARGEST", 4)
+    play(tmp_path / "checkpoints", tmp_path / "album", 1)
+    assert album.rounds(tmp_path / "album") == []
+
+
+def test_before_the_first_checkpoint_there_is_nothing(tmp_path):
+    assert album.pictures(tmp_path, tmp_path / "album") == []
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST, MOST + 1, 40])
+def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
+    kept = [(number, tmp_path) for number in range(count)]
+    thinned = _spread(kept, MOST)
+    assert len(thinned) == min(count, MOST)
+    assert thinned[:1] + thinned[-1:] == kept[:1] + kept[-1:]
