@@ -29,9 +29,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: any free one
     lan: bool = False  # find others on the local network; whoever is on it then sees that Waggle runs here, and in which swarm
     upnp: bool = False  # ask the router to let calls through: not without being asked to
-    through: Literal["auto", "relay", "direct"] = (
-        "auto"  # be called through the seeds: where the router blocks calls, always, never
-    )
+    through: Literal["auto", "relay", "direct"] = "auto"  # through the seeds: where a router blocks calls, always, never
     gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, used where this system cannot speak to peers itself
     light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle

@@ -51,9 +51,9 @@ def reach_words(state: State) -> str:
             return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
         case "connected":
             if state.way == "gateway":
-                return tr("Through a gateway: this computer calls no peers itself. Your contribution counts all the same.")
+                return tr("Through a gateway: this computer calls nobody. Your part counts all the same.")
             if state.way == "relay":
-                return tr("Through a relay: your router blocks calls from outside. Your contribution counts all the same.")
+                return tr("Through a relay: your router blocks calls. Your part counts all the same.")
             if state.address and state.way == "direct":
                 return tr("Others can reach this computer: one of them has tried.")
             if state.address:

@@ -115,6 +115,14 @@ NETWORK = Part("network", later("Network"), (
         Amount(low=0, high=65535, zero=later("Any free one"))),
     Row("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
         Words(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
+    Row("swarm.lan", later("Find computers nearby"),
+        later("Whoever is on your local network then sees that Waggle runs here, and in which swarm."), Toggle()),
+    Row("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."), Toggle()),
+    Row("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
+        Options((("auto", later("As it turns out")), ("relay", later("Through the seeds")), ("direct", later("Straight"))))),
+    Row("swarm.gateways", later("Gateways"), later("For networks that let nothing but the web through. Commas between them."),
+        Words(hint="wss://example.org/gateway", several=True)),
+    Row("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
 ))  # fmt: skip
 ADVANCED = Part("advanced", later("Advanced"), (
     Row("computer.device", later("Device"), later("What the model runs on."),
