@@ -3,11 +3,13 @@
 This proves that nothing of ours asks for what is not there; it does not prove the libraries of others, which ran as on Linux.
 """
 
+import ctypes
 import importlib
 import os
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import needs
@@ -40,6 +42,13 @@ def become_windows(*others: str) -> None:
     import signal
     import socket
 
+    import psutil
+
+    # what is there only: psutil's classes of priority, and libraries of the system, which here have nothing to tell
+    psutil.IDLE_PRIORITY_CLASS, psutil.BELOW_NORMAL_PRIORITY_CLASS, psutil.NORMAL_PRIORITY_CLASS = 19, 10, 0
+    user = types.SimpleNamespace(GetLastInputInfo=lambda _: 0)
+    shell = types.SimpleNamespace(SHQueryUserNotificationState=lambda _: 1)
+    ctypes.windll = types.SimpleNamespace(user32=user, shell32=shell)
     pair, unix = socket.socketpair, socket.AF_UNIX
     socket.socketpair = lambda *_: pair(unix)  # which Windows makes of two ports
     for name in MODULES:
