@@ -21,15 +21,36 @@ def main() -> int:
     environment = {**os.environ, "PYTHONPATH": f"{keep.ROOT / 'app'}{os.pathsep}{keep.ROOT / 'tests'}"}
     python = str(keep.ROOT / ".venv/bin/python")
 
+    def begun(*command: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([python, *command], cwd=keep.ROOT, env=environment, stdout=subprocess.PIPE)
+
     def said(*command: str) -> str:
         return subprocess.run(
             [python, *command], cwd=keep.ROOT, env=environment, stdout=subprocess.PIPE, check=True
         ).stdout.decode()
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "figures.json"
-        said("-m", "waggle", "lab", "scale", "--real", "8,16,32,64", "--out", str(out))
-        figures = json.loads(out.read_text())
+        halves = [Path(folder) / name for name in ("simulated.json", "real.json")]
+        simulating = begun("-m", "waggle", "lab", "scale", "--real", "none", "--rounds", "3", "--out", str(halves[0]))
+        said(
+            "-m",
+            "waggle",
+            "lab",
+            "scale",
+            "--real",
+            "8,16,32,64",
+            "--simulated",
+            "none",
+            "--rounds",
+            "3",
+            "--out",
+            str(halves[1]),
+        )
+        simulating.communicate()
+        figures, real = (json.loads(half.read_text()) for half in halves)
+    for name in ("kb_per_node_round", "payloads_per_node_round"):
+        figures[name]["real"] = real[name]["real"]
+    figures |= {name: real[name] for name in ("packets_per_node_round", "cpu_s_per_node_round")}
     figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
     figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
     keep.write(Path(__file__).resolve(), figures)

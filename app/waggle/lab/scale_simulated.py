@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import NEIGHBOURS
+from waggle.swarm.gathering import MAX_READ
+from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.identity import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.swarm.trust import Trust
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
@@ -153,14 +155,17 @@ class Swarm:
             epoch=1, specialties=1, model="starter", expires=int((now + LIVES) * 1000), depth=node.depth.bits,
         )  # fmt: skip
         for key in directory.keys_to_publish(self._charter, node.peer_id, node.depth.bits, node.depth.seen, int(now // 600)):
-            self._entries.setdefault(key, {})[node.peer_id] = offer
+            place = self._entries.setdefault(key, {})
+            if node.peer_id in place or len(place) < SHARD_CAP:  # as the guard has it
+                place[node.peer_id] = offer
             self._search(replicas=REPLICAS, each=ENTRY_BYTES)
         self._call(min(GREETED, len(self._nodes) - 1), GREETING_BYTES)
-        found = dict(self._entries.get(directory.key_to_read(self._charter, node.depth.bits, self._draw), {}))
-        self._read += len(found)
+        shard = self._entries.get(directory.key_to_read(self._charter, node.depth.bits, self._draw), {})
+        self._read += len(shard)
         self._search(replicas=0, each=0.0)
-        self._bytes += min(REPLICAS, len(self._nodes)) * len(found) * ENTRY_BYTES
-        node.depth.observe([one.depth for one in found.values()])
+        self._bytes += min(REPLICAS, len(self._nodes)) * len(shard) * ENTRY_BYTES
+        node.depth.observe([one.depth for one in shard.values()])
+        found = {origin: shard[origin] for origin in self._draw.sample(list(shard), min(len(shard), MAX_READ))}
         trusted = node.trust.trusted() if node.trust else ()
         for origin in directory.choose(
             found, avoid={node.peer_id}, tried=node.tried, known=trusted, count=WANTED, random=self._draw
