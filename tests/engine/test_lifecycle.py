@@ -225,7 +225,7 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     lifecycle.hindered(full)
     await reached(lifecycle, "waiting")
     said = sentence(lifecycle.teller.state)
-    assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. Nothing was lost.", "none")
+    assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. It goes on by itself then.", "none")
     await lifecycle.obey(commands.Resume(id="1"))
     assert lifecycle.teller.state.phase == "waiting"
     lifecycle.hindered(None)

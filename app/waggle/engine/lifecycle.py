@@ -107,7 +107,11 @@ class Lifecycle:
     def _hinder(self, error: WaggleError | None) -> None:
         if error is None and self._hindrance is None:
             return
-        self._hindrance = Tick(rule="disk", passes=False, says=error.title, ends=error.advice) if error else None
+        self._hindrance = (
+            Tick(rule="disk", passes=False, says=error.title, ends=f"{error.advice} It goes on by itself then.")
+            if error
+            else None
+        )
         self.consider(self._readings)
         if error and not self.stopped.is_set():
             self._reached.set()  # nothing moves while it is so

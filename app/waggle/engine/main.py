@@ -206,7 +206,8 @@ async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, f
     while True:
         lifecycle.consider(await asyncio.to_thread(read, choices.now.when))
         cap = choices.now.computer.memory_gb
-        if cap and await asyncio.to_thread(memory_used) > cap * GB:
+        playing = teller.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again
+        if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:
             short = not _spare_memory(lifecycle, teller, frugality, cap)
         elif short:
             short = False

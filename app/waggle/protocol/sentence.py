@@ -76,9 +76,9 @@ def _paused(state: State, clock: Clock) -> Sentence:
 def _waiting(state: State) -> Sentence:
     decision = state.decision
     says = decision.reason if decision and decision.reason else "Waiting for a better moment."
-    detail = f"{decision.ends if decision else ''} Nothing was lost.".strip()
     if decision and decision.why and decision.why[0].rule == "disk":
-        return Sentence(word="Waiting", says=says, detail=detail, tone="bad", sign="warn")
+        return Sentence(word="Waiting", says=says, detail=decision.ends, tone="bad", sign="warn")
+    detail = f"{decision.ends if decision else ''} Nothing was lost.".strip()
     return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
 
 
