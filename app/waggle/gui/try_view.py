@@ -37,7 +37,10 @@ def verdict(answers: QuestionAnswered) -> str:
     newest = answers.answers[-1]
     if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
         first = right[0].rounds
-        return tr("It learned this: wrong before training, right after ") + plural(first, "%n round.", "%n rounds.")
+        return plural(
+            first, "It learned this: wrong before training, right after %n round.",
+            "It learned this: wrong before training, right after %n rounds.",
+        )  # fmt: skip
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
