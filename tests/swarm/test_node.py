@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from swarm.live import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, share
+from swarm.live import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory
+from waggle.swarm import directory, known_peers
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import Services, open_dht
 from waggle.swarm.judging import Judged
@@ -271,3 +271,26 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
         assert node.waiting() == ()
     finally:
         dying.close()
+
+
+async def test_a_swarm_goes_on_when_its_only_seed_is_gone_and_who_was_away_finds_it_by_peers_remembered(
+    start: Start, charter: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    remembered = tmp_path / "known_peers.json"
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as seed:
+        one = await start("one", seeds=(seed,))
+        other = await start("other", seeds=(seed,))
+        away = await start("away", seeds=(seed,), known_peers=remembered)
+        for live in (one, other, away):
+            await live.ear.hear(ReachFound, lambda news: news.peers >= 3)
+        while len(known_peers.read(remembered)) < 3:
+            await asyncio.sleep(0.1)
+        await away.node.close()
+
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
+
+    back = await start("away", seeds=(seed,), known_peers=remembered)
+    share(one.node, [second], round_number=2)
+    await back.ear.hear(GroupsArrived, lambda news: news.origin == one.identity.peer_id)

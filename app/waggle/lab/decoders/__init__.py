@@ -16,6 +16,8 @@ ROOMS = {
     "record": "swarm",
     "greeting": "swarm",
     "guard": "swarm",
+    "gateway": "swarm",
+    "admission": "swarm",
     "address": "swarm",
     "invite": "swarm",
     "identity": "swarm",

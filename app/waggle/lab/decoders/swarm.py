@@ -11,11 +11,13 @@ import zstandard
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waggle.errors import BadRecord, IdentityError, SwarmError
+from waggle.errors import UNREADABLE, BadRecord, IdentityError, SwarmError
 from waggle.lab.decoders import Decoder
 from waggle.swarm import address as addresses
+from waggle.swarm import admission as admissions
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
+from waggle.swarm import gateway as gateways
 from waggle.swarm import greeting as greetings
 from waggle.swarm import guard as guards
 from waggle.swarm import identity as identities
@@ -71,6 +73,48 @@ def guard(scratch: Path) -> Decoder:
 
     whole = HEADER.pack(good.expiration_time, len(good.key), len(good.subkey)) + good.key + good.subkey + good.value
     return Decoder((whole, good.value, msgspec.msgpack.encode(_announced())), check)
+
+
+def gateway(scratch: Path) -> Decoder:
+    """What a gateway and its client say to each other."""
+    signer = _signer(scratch)
+    pack, digest = msgspec.msgpack.encode, hashlib.sha256(b"").digest()
+    blob = pack(_announced()) + UNSIGNED
+    words = (
+        gateways.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateways.NONCE_BYTES)),
+        gateways.Hello(signer.peer_id, b"", UNSIGNED),
+        gateways.Directory(1),
+        gateways.Announce(2, blob),
+        gateways.Lodge(3, b"payload"),
+        gateways.Pull(4, signer.peer_id, digest),
+        gateways.Answer(5, b"1", (gateways.Listed(signer.peer_id, blob),)),
+    )
+    decoders = [msgspec.msgpack.Decoder(kind) for kind in (gateways.Welcome, gateways.Hello, gateways.Ask, gateways.Answer)]
+
+    def check(data: bytes) -> None:
+        for decoder in decoders:
+            with contextlib.suppress(*UNREADABLE):
+                found = decoder.decode(data)
+                assert decoder.decode(pack(found)) == found
+
+    return Decoder(tuple(map(pack, words)), check)
+
+
+def admission(scratch: Path) -> Decoder:
+    """Certificates of a private swarm: as they come, and signed with its key."""
+    peer_id, key = _signer(scratch).peer_id, bytes(range(32))
+    private = msgspec.structs.replace(CHARTER, admission=admissions.public_of(key))
+    gate = admissions.Admission(private, peer_id, clock=lambda: NOW)
+    good = admissions.issue(key, private.digest, peer_id, NOW + 60)
+
+    def check(data: bytes) -> None:
+        assert not gate.admits(peer_id, data) or data == good
+        assert not gate.admits(data, good) or data == peer_id
+        until = int.from_bytes(data[:6], "big")
+        signed = admissions.issue(key, private.digest, peer_id, until)
+        assert gate.admits(peer_id, signed) == (NOW < until <= NOW + admissions.MAX_LIFETIME_S)
+
+    return Decoder((good, int(NOW).to_bytes(6, "big")), check)
 
 
 def record(scratch: Path) -> Decoder:
