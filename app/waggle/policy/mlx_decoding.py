@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing, attention, placed
+from waggle.policy.mlx_pick import pick
 from waggle.policy.packing import prompt_cells, prompt_row
 from waggle.rl.batch import Floats, Ids, SampleParams
-from waggle.rl.pick import pick
 
 
 class MlxRows:
@@ -49,17 +49,10 @@ class MlxRows:
         return mx.repeat(room, group_size, 0)
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
-        if self._params.top_p < 1.0:
-            tokens, likely = pick(np.array(self._logits), uniforms, self._params.top_p)
-            self._picked = placed(tokens)
-            return tokens, likely
-        scores = self._logits - mx.logsumexp(self._logits, -1, keepdims=True)
-        chances = mx.cumsum(mx.exp(scores), -1)  # (rows, V)
-        below = chances <= mx.array(uniforms)[:, None] * chances[:, -1:]
-        self._picked = mx.minimum(below.sum(-1), scores.shape[-1] - 1)
-        logp = mx.take_along_axis(scores, self._picked[:, None], -1)[:, 0]
-        mx.eval(self._picked, logp, self._caches)
-        return np.array(self._picked, np.int64), np.array(logp)
+        mx.eval(self._logits, self._caches)
+        tokens, likely = pick(self._logits, uniforms, self._params.top_p)
+        self._picked = placed(tokens)
+        return tokens, likely
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         keep = placed(rows)
