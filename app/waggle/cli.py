@@ -1,4 +1,4 @@
-"""The doors: `waggle` (the window), `engine`, `seed`, `ctl`, `export`, `token`, `selftest`, `doctor`, `log`, `update`, `lab`.
+"""The doors: `waggle` (the window), and all that `waggle --help` lists, from `engine` to `lab`.
 
 Heavy imports come after the arguments are understood.
 """
@@ -79,16 +79,7 @@ def parser() -> argparse.ArgumentParser:
     ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
     ctl.set_defaults(door=_ctl)
 
-    export = doors.add_parser("export", help="write what was trained as a plain transformers folder, or push it to the hub")
-    _shared(export)
-    export.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="a new or empty one")
-    export.add_argument("--push", metavar="OWNER/NAME", help="upload it to the model hub, with the token of `waggle token`")
-    export.set_defaults(door=_export)
-
-    token = doors.add_parser("token", help="keep your token of the model hub in the keychain of this computer")
-    token.add_argument("--forget", action="store_true", help="remove it from there")
-    token.set_defaults(door=_token)
-
+    _with_models(doors)
     _looking(doors)
 
     update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
@@ -99,6 +90,24 @@ def parser() -> argparse.ArgumentParser:
     lab.add_argument("rest", nargs=argparse.REMAINDER, help="its own options: see `waggle lab NAME --help`")
     lab.set_defaults(door=_lab)
     return made
+
+
+def _with_models(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The doors that are about models."""
+    export = doors.add_parser("export", help="write what was trained as a plain transformers folder, or push it to the hub")
+    _shared(export)
+    export.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="a new or empty one")
+    export.add_argument("--push", metavar="OWNER/NAME", help="upload it to the model hub, with the token of `waggle token`")
+    export.set_defaults(door=_export)
+
+    token = doors.add_parser("token", help="keep your token of the model hub in the keychain of this computer")
+    token.add_argument("--forget", action="store_true", help="remove it from there")
+    token.set_defaults(door=_token)
+
+    fit = doors.add_parser("fit", help="say whether a model can be trained on this computer, how, and how fast")
+    _shared(fit)
+    fit.add_argument("model", nargs="?", metavar="MODEL", help="a folder, or owner/name on the hub (default: the starter)")
+    fit.set_defaults(door=_fit)
 
 
 def _looking(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -207,6 +216,12 @@ def _export(arguments: argparse.Namespace) -> int:
     from waggle.engine import export
 
     return export.run(arguments)
+
+
+def _fit(arguments: argparse.Namespace) -> int:
+    from waggle.engine import fitting
+
+    return fitting.run(arguments)
 
 
 def _token(arguments: argparse.Namespace) -> int:

@@ -65,10 +65,10 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
     rule: Literal["grpo", "dr_grpo", "dapo", "ppo"] = "grpo"  # how rewards become a gradient: one file each in rl/
     specialties: tuple[str, ...] = ()  # what to ask about, of the swarm's; empty: all of them
-    max_new_tokens: Annotated[int, msgspec.Meta(ge=4, le=2048)] = 24  # the longest answer to the starter's questions is 22
+    max_new_tokens: Annotated[int, msgspec.Meta(ge=0, le=2048)] = 0  # of an answer; 0: 24 for the starter, 160 for other models
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # only the likeliest tokens that together have so much
-    learning_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1e-2)] = 5e-4
+    learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are all sign and no size
     held_out_every: Positive = 25  # rounds between two honest scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty

@@ -23,13 +23,18 @@ from waggle.settings import Model
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
 
 
-async def find(chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event) -> Path:
-    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelError."""
+async def find(
+    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None
+) -> Path:
+    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelError.
+
+    `examine` may refuse a model of which only the configuration has come.
+    """
     if not chosen.name or is_here(chosen.name):
         return folder_of(chosen)
     tell = _Progress(chosen.name, teller, gate)
     warn = partial(_warn, teller)
-    fetched = _begin(partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored))
+    fetched = _begin(partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
@@ -57,7 +62,7 @@ def folder_of(chosen: Model) -> Path:
 def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
     was = first(home)
-    if was is None or was == chosen:
+    if was is None or (was.folder, was.name) == (chosen.folder, chosen.name):
         return replace(home, training=None)
     name = chosen.name.replace("/", "--")
     if chosen.folder:

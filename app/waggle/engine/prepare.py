@@ -12,19 +12,20 @@ from pathlib import Path
 
 import waggle
 from waggle import paths
-from waggle.engine import album, keeping, model, others, swarms
+from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.policy import checkpoint
+from waggle.policy import checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy, threads_for
+from waggle.policy.configuration import Configuration
 from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.sent import SentMessage
 from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
-from waggle.settings import Computer, Model, Settings
+from waggle.settings import Computer, Settings
 from waggle.swarm import identity
 from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
@@ -68,7 +69,7 @@ async def prepare(
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
-    folder = await model.find(chosen.model, teller, gate, stopped)
+    folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
 
     _tell_part(teller, 0)
     verifier = await asyncio.to_thread(
@@ -78,11 +79,8 @@ async def prepare(
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
     _tell_part(teller, 1)
-    open_here = partial(
-        open_policy, folder, device=chosen.computer.device, threads=threads_for(chosen.computer.threads),
-        training=_in_parts(_training(chosen.model, home), parts), short=partial(_tell_short, teller),
-    )  # fmt: skip
-    opened = await loop.run_in_executor(policy_thread, open_here)
+    fit = await loop.run_in_executor(policy_thread, partial(fitting.fitted_folder, folder, chosen, home))
+    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, _in_parts(fit.training, parts), teller))
 
     _tell_part(teller, 2)
     base = checkpoint.base_of(folder)
@@ -95,13 +93,14 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
+    played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
         choose_peer=partial(others.choose, swarm),
         addresses=swarm.addresses,
         sent=partial(others.sent, swarm),
-        rules=_rules(chosen, charter),
+        rules=played,
         opened=opened,
         keeper=keeping.Keeper(
             home.checkpoints,
@@ -111,19 +110,34 @@ async def prepare(
             make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
         ),
         limits=Limits(gate, opened, swarm.limit),
-        trying=_trying(home, node, _rules(chosen, charter), folder, opened),
+        trying=_trying(home, node, played, folder, opened),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
         held_out=held_out,
     )
-    teller.tell(_ready(prepared, myself, charter, folder))
+    teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
 
 
 def _trying(home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened) -> Trying:
     """Where there is a choice, the processor answers: the accelerator is busy."""
     return Trying(home, node, rules, folder, "cpu" if opened.backend == "torch" else opened.device, opened.threads)
+
+
+def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:
+    """Refuse what does not fit while it is being downloaded; asked in the one thread that uses the device."""
+    policy_thread.submit(fitting.require_fit, folder, chosen).result()
+
+
+def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) -> Opened:
+    return open_policy(
+        folder,
+        device=chosen.computer.device,
+        threads=threads_for(chosen.computer.threads),
+        training=training,
+        short=partial(_tell_short, teller),
+    )
 
 
 async def _restored(
@@ -168,23 +182,23 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter) -> Rules:
+def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Method) -> Rules:
     learning = chosen.learning
     return Rules(
         questions=learning.questions,
         local=learning.local,
         external=learning.external,
         group_size=min(max(learning.group_size, charter.group_size_min), charter.group_size_max),
-        max_new=learning.max_new_tokens,
+        max_new=fitting.longest(chosen, model),
         temperature=learning.temperature,
         top_p=learning.top_p,
-        learning_rate=learning.learning_rate,
+        learning_rate=fitting.rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
         rule=rules.rule(learning.rule),
     )
 
 
-def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, folder: Path) -> events.Ready:
+def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, note: str) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
@@ -195,7 +209,7 @@ def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, fold
         charter=charter.digest.hex(),
         specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),
         model=prepared.node.model,
-        model_note=STARTER_NOTE if folder == paths.starter() else "",
+        model_note=note,
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,
@@ -206,12 +220,6 @@ def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, fold
         group_size=prepared.rules.group_size,
         parameters=opened.policy.parameters,
     )
-
-
-def _training(chosen: Model, home: paths.Home) -> Training:
-    """As chosen, else as it was trained so far."""
-    method: Method = checkpoint.method_of(home.checkpoints) or "full" if chosen.training == "auto" else chosen.training
-    return Training(method, "float32" if chosen.precision == "auto" else chosen.precision)
 
 
 def _tell_short(teller: Teller, what: str) -> None:

@@ -90,7 +90,7 @@ class Trying:
         with tempfile.TemporaryDirectory(prefix="waggle-try-") as scratch:
             folder = self.folder if picture is None else _model_with(self.folder, picture, Path(scratch))
             opened = open_policy(folder, device=self.device, threads=self.threads)
-            prompt = opened.tokens.encode(self.node.charter.prompt_for(question.text))
+            prompt = opened.tokens.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, 1, self.rules.max_new)
             params = SampleParams(max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=COOL)
             ((sampled,),) = opened.policy.sample([prompt], noise, params)

@@ -90,11 +90,13 @@ def fetch(
     *,
     warn: Callable[[str], None],
     token: Callable[[], str | None] = lambda: None,
+    examine: Callable[[Path], None] = lambda folder: None,
     endpoint: str | None = None,
 ) -> Path:
     """The folder of a model, downloaded first where it is not here; raises ModelError.
 
-    `progress` hears of every piece; what it raises ends the download, and what has come is kept. `token` is asked for only
+    `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
+    the configuration has come and the weights have not: a ModelError of it throws away what has come. `token` is asked for only
     when the hub will not give the model to everyone.
     """
     model = model_of(name, cache)
@@ -109,7 +111,7 @@ def fetch(
             with FileLock(model.unfinished.with_name(f"{model.unfinished.name}.lock"), timeout=0):
                 if model.folder.is_dir():  # the other program has just finished
                     return model.folder
-                download = _Download(model, progress, warn, endpoint)
+                download = _Download(model, progress, warn, examine, endpoint)
                 try:
                     return download.run(token=None)
                 except RepositoryNotFoundError:  # or it wants to know who asks, which looks the same
@@ -126,8 +128,16 @@ def fetch(
 class _Download:
     """One download: what is there of it, and what it tells."""
 
-    def __init__(self, model: Model, progress: Progress, warn: Callable[[str], None], endpoint: str | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        progress: Progress,
+        warn: Callable[[str], None],
+        examine: Callable[[Path], None],
+        endpoint: str | None,
+    ) -> None:
         self._model = model
+        self._examine = examine
         self._progress = progress
         self._warn = warn
         self._endpoint = endpoint
@@ -171,9 +181,10 @@ class _Download:
         return plan
 
     def _require_known(self) -> None:
-        """Refuse, before the weights come, what would be computed wrongly."""
+        """Refuse, before the weights come, what would be computed wrongly, or does not fit."""
         try:
             configuration.read(self._model.unfinished)
+            self._examine(self._model.unfinished)
         except ModelError:
             shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise

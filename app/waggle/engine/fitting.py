@@ -1,0 +1,89 @@
+"""Fits the chosen model to this computer, before it is downloaded and when it is opened; and `waggle fit`, which only says so."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from waggle import paths, settings
+from waggle.engine import keychain
+from waggle.errors import ModelError
+from waggle.policy import checkpoint, choose, configuration, fit, hub
+from waggle.policy.configuration import Configuration
+from waggle.policy.fit import Fit, Work
+from waggle.policy.training import Method
+from waggle.settings import Settings
+
+STARTER_LONGEST = 24  # tokens: the longest answer to the starter's questions has 22
+LONGEST = 160  # of other models, who think before they answer
+
+
+class _Enough(Exception):
+    """The configuration has come: for a question about a model, no more is needed."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say how a model could be trained here; downloads nothing but its configuration."""
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    chosen = settings.read(home.settings, tuple(arguments.set))
+    folder = Path(arguments.model).expanduser() if arguments.model else paths.starter()
+    found = configuration.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    sys.stdout.write(f"{fitted(found, chosen, None).sentence}\n")
+    return 0
+
+
+def fitted(model: Configuration, chosen: Settings, settled: Method | None) -> Fit:
+    """How a model is trained here: as chosen, else as it was so far, else as fits. In the thread that will use the device.
+
+    Raises ModelError where nothing fits.
+    """
+    device = choose.choose(chosen.computer.device)
+    machine = fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+    wanted, precision = chosen.model.training, chosen.model.precision
+    return fit.choose(
+        model, machine, _work(chosen, model), backend=device.backend,
+        method=settled if wanted == "auto" else wanted, precision=None if precision == "auto" else precision,
+    )  # fmt: skip
+
+
+def fitted_folder(folder: Path, chosen: Settings, home: paths.Home) -> Fit:
+    return fitted(configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
+
+
+def require_fit(folder: Path, chosen: Settings) -> None:
+    """Raise ModelError for a model that cannot be trained here, of which only the configuration is there."""
+    fitted(configuration.read(folder), chosen, None)
+
+
+def longest(chosen: Settings, model: Configuration) -> int:
+    """Tokens an answer may have."""
+    return chosen.learning.max_new_tokens or (STARTER_LONGEST if fit.is_small(model) else LONGEST)
+
+
+def rate(chosen: Settings, model: Configuration, method: Method) -> float:
+    return chosen.learning.learning_rate or fit.rate_for(model, method)
+
+
+def _work(chosen: Settings, model: Configuration) -> Work:
+    learning = chosen.learning
+    return Work(learning.questions, learning.local + learning.external, learning.group_size, longest(chosen, model))
+
+
+def _of_the_hub(name: str) -> Configuration:
+    here = hub.model_of(name, paths.models())
+    if here.folder.is_dir():
+        return configuration.read(here.folder)
+    found: list[Configuration] = []
+
+    def enough(unfinished: Path) -> None:
+        found.append(configuration.read(unfinished))
+        raise _Enough
+
+    try:
+        hub.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=keychain.stored, examine=enough)
+    except _Enough:
+        return found[0]
+    raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
+
+
+def _warn(what: str) -> None:
+    sys.stderr.write(f"{what}\n")

@@ -1,0 +1,230 @@
+"""The fit: how a model can be trained on this computer, from its configuration and a short benchmark, and whether at all.
+
+Memory is reckoned, never tried out: an engine that is killed for want of it cannot say so. Speed is reckoned from one product in
+each precision, and is right within a factor of two.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from waggle.errors import ModelError
+from waggle.policy.adapters import RANK
+from waggle.policy.configuration import Configuration
+from waggle.policy.training import Method, Precision, Training
+
+SPARE = 0.85  # of the free memory may be used: other programs go on living
+PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
+HEAD = 4 * (1 << 24) * 3  # bytes of scores and what is made of them, see torch_head.py
+SMALL = 10_000_000  # weights
+FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
+DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
+BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device offers: `free` bytes, and multiplications and additions a second in each precision."""
+
+    free: int
+    speeds: Mapping[Precision, float]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One round: `questions` answered `group_size` times each with up to `longest` tokens, `groups` learned from."""
+
+    questions: int
+    groups: int
+    group_size: int
+    longest: int
+    prompt: int = 150  # tokens, about
+
+    @property
+    def answers(self) -> int:
+        return self.questions * self.group_size
+
+    @property
+    def group_tokens(self) -> int:
+        return self.prompt + self.group_size * self.longest
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A way of training, what it needs of what is free, and about how many answers an hour it gives."""
+
+    training: Training
+    needs: int
+    free: int
+    answers_an_hour: int
+
+    @property
+    def fits(self) -> bool:
+        return self.needs <= self.free * SPARE
+
+    @property
+    def sentence(self) -> str:
+        begin = f"Fits, {WORDS[self.training.method]}" if self.fits else f"May not fit, {WORDS[self.training.method]}"
+        memory = f"needs {self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB"
+        return f"{begin} in {self.training.precision}: about {self.answers_an_hour:,} answers an hour, {memory}."
+
+
+WORDS: Mapping[Method, str] = {
+    "full": "training all weights",
+    "lean": "training all weights with little memory",
+    "lora": "training adapters (LoRA)",
+}
+
+
+def choose(
+    model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None,
+    backend: str = "torch",
+) -> Fit:  # fmt: skip
+    """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
+    ways = [way for way in _ways(_fast_precision(model, machine), backend) if method in (None, way.method)]
+    ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
+    found = [_fit(model, machine, work, way) for way in ways]
+    best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))
+    if is_small(model) and method in (None, "full") and precision in (None, "float32"):
+        return found[0]
+    if not best.fits and method is None:
+        raise ModelError(
+            f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
+            f"and {machine.free / 1e9:.1f} GB are free, of which {SPARE:.0%} may be used.",
+            "Choose a smaller model, or close other programs.",
+        )
+    return best
+
+
+def rate_for(model: Configuration, method: Method) -> float:
+    """A rate of learning: the starter's for models of its size, 1e-6 at half a billion weights, more for adapters."""
+    whole = 5e-4 * min(1.0, 1e6 / weights_of(model))
+    return min(5e-4, 20 * whole) if method == "lora" else whole
+
+
+def is_small(model: Configuration) -> bool:
+    """Whether a model is of the starter's kind: it fits everywhere, and its runs are compared to the bit."""
+    return weights_of(model) < SMALL
+
+
+def weights_of(model: Configuration) -> int:
+    """How many numbers a model has, but for a few thousand."""
+    return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+
+
+def _ways(fast: Precision, backend: str) -> Iterator[Training]:
+    """From the best to the leanest."""
+    methods: tuple[Method, ...] = ("full", "lora") if backend == "MLX" else ("full", "lean", "lora")
+    for precision in dict.fromkeys((fast, "bfloat16")):
+        for method in methods:
+            for recompute in (False, True):
+                yield Training(method, precision, recompute)
+
+
+def _fast_precision(model: Configuration, machine: Machine) -> Precision:
+    if is_small(model):
+        return "float32"
+    return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
+
+
+def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
+    answers = work.answers * 3600 / max(1e-9, _seconds(model, machine.speeds[way.precision], work, way))
+    return Fit(way, _bytes(model, work, way), machine.free, _rounded(answers))
+
+
+def _bytes(model: Configuration, work: Work, way: Training) -> int:
+    """The most that a round needs at once: while answering, or while learning."""
+    size, count = BYTES[way.precision], weights_of(model)
+    trained = RANK * _widths(model) if way.method == "lora" else count
+    moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
+    weights = BYTES[way.kept] * count + (4 * trained if way.method == "lora" else 0)
+    gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
+    inner = 10 * model.hidden_size + 3 * model.intermediate_size
+    kept = model.num_hidden_layers * (model.hidden_size if way.recompute else inner) + (inner if way.recompute else 0)
+    head = HEAD + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
+    answering = size * (count + caches * work.answers) + 12 * model.vocab_size * work.answers
+    return PROGRAM + weights + moments + max(answering, gradient + size * kept * work.group_tokens + head)
+
+
+def _seconds(model: Configuration, speed: float, work: Work, way: Training) -> float:
+    """Of one round: two operations a weight and token forward, twice as many backward."""
+    head = model.vocab_size * model.hidden_size
+    layers = _layers(model)
+    decoded = 2 * work.answers * work.longest * (layers + head)
+    written = 2 * work.questions * work.prompt * layers
+    passes = 4 if way.recompute else 3
+    learned = 2 * work.groups * (passes * work.group_tokens * layers + 3 * work.group_size * work.longest * head)
+    return decoded / (DECODED * speed) + (written + learned) / (LEARNED * speed)
+
+
+def _layers(model: Configuration) -> int:
+    attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
+    return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
+
+
+def _widths(model: Configuration) -> int:
+    """The sum of what goes into and comes out of every adapted layer: so many numbers has each rank of the adapters."""
+    heads, shared = model.head_dim * model.num_attention_heads, model.head_dim * model.num_key_value_heads
+    attention = 4 * model.hidden_size + 2 * heads + 2 * shared
+    return model.num_hidden_layers * (attention + 3 * (model.hidden_size + model.intermediate_size))
+
+
+def _rounded(number: float) -> int:
+    """To two figures: more are not known."""
+    return int(float(f"{number:.2g}"))
+
+
+def measure(backend: str, device: str, threads: int) -> Machine:
+    """A short look at the device that will be used, in the thread that will use it."""
+    if backend == "MLX":
+        return Machine(_free(), {name: _speed(_mlx_product(name)) for name in BYTES})
+    import torch
+
+    torch.set_num_threads(threads)
+    free = torch.cuda.mem_get_info()[0] if device == "cuda" else _free()
+    return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES})
+
+
+def _free() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+def _speed(multiply: Callable[[], float]) -> float:
+    """The best of three, after one that warms up."""
+    multiply()
+    best = 0.0
+    for _ in range(3):
+        began = time.perf_counter()
+        operations = multiply()
+        best = max(best, operations / (time.perf_counter() - began))
+    return best
+
+
+def _torch_product(name: Precision, device: str) -> Callable[[], float]:
+    import torch
+
+    rows, size = (4096, 4096) if device != "cpu" else (256, 1024)
+    left, right = (torch.ones(n, size, dtype=getattr(torch, name), device=device) for n in (rows, size))
+
+    def multiply() -> float:
+        float((left @ right)[0, 0])  # waits for the device
+        return 2.0 * rows * size * size
+
+    return multiply
+
+
+def _mlx_product(name: Precision) -> Callable[[], float]:
+    import mlx.core as mx
+
+    size = 2048
+    matrix: Any = mx.ones((size, size), dtype=getattr(mx, name))
+
+    def multiply() -> float:
+        mx.eval(matrix @ matrix)
+        return 2.0 * size**3
+
+    return multiply

@@ -1,0 +1,98 @@
+"""The fit: what is chosen for which memory and speed, and how it is said."""
+
+import json
+
+import pytest
+
+from waggle.errors import ModelError
+from waggle.lab.shapes import SHAPES
+from waggle.policy import configuration, fit
+from waggle.policy.fit import Machine, Work
+from waggle.policy.training import Training
+
+WORK = Work(questions=8, groups=8, group_size=8, longest=64)
+GB = 1_000_000_000
+OLD, NEW = {"float32": 1e11, "bfloat16": 2e10}, {"float32": 1e11, "bfloat16": 2e11}  # chips without and with bfloat16
+
+
+@pytest.fixture(scope="module", params=sorted(SHAPES))
+def shape(request, tmp_path_factory) -> tuple[str, configuration.Configuration]:
+    folder = tmp_path_factory.mktemp("shape")
+    (folder / "config.json").write_text(json.dumps(SHAPES[request.param]))
+    return request.param, configuration.read(folder)
+
+
+@pytest.fixture
+def half_a_billion(tmp_path) -> configuration.Configuration:
+    (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
+    return configuration.read(tmp_path)
+
+
+@pytest.fixture
+def tiny(tmp_path) -> configuration.Configuration:
+    small = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen3-0.6B"] | small))
+    return configuration.read(tmp_path)
+
+
+def test_the_weights_are_counted_from_the_configuration(shape):
+    name, model = shape
+    published = {"Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Llama-3.2-1B": 1_235_814_400}
+    assert fit.weights_of(model) == pytest.approx(published[name], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("free", "method"), [(24, "full"), (11, "full"), (6, "lean"), (3.5, "lean")]
+)  # fmt: skip
+def test_what_memory_allows_is_chosen_best_first(half_a_billion, free, method):
+    found = fit.choose(half_a_billion, Machine(int(free * GB), NEW), WORK)
+    assert (found.training.method, found.training.precision, found.fits) == (method, "bfloat16", True)
+
+
+def test_less_memory_never_needs_more(shape):
+    _, model = shape
+    needs = [fit.choose(model, Machine(free * GB, NEW), WORK).needs for free in (64, 24, 12, 8)]
+    assert needs == sorted(needs, reverse=True)
+
+
+def test_bfloat16_is_chosen_where_it_is_fast_or_where_nothing_else_fits(half_a_billion):
+    assert fit.choose(half_a_billion, Machine(24 * GB, OLD), WORK).training.precision == "float32"
+    assert fit.choose(half_a_billion, Machine(7 * GB // 2, OLD), WORK).training.precision == "bfloat16"
+
+
+def test_what_cannot_fit_is_refused_in_words_with_numbers(half_a_billion):
+    with pytest.raises(ModelError, match=r"needs \d\.\d GB at the least, and 1\.0 GB are free"):
+        fit.choose(half_a_billion, Machine(GB, NEW), WORK)
+
+
+def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billion):
+    found = fit.choose(half_a_billion, Machine(4 * GB, NEW), WORK, method="full", precision="float32")
+    assert (found.training.method, found.training.precision) == ("full", "float32")
+    assert found.sentence.startswith("May not fit, training all weights in float32: about ")
+    assert found.sentence.endswith("of 4.0 GB.")
+
+
+def test_a_model_of_the_starters_kind_is_always_trained_the_same_way(tiny):
+    for free in (1, 100):
+        assert fit.choose(tiny, Machine(free * GB // 10, NEW), WORK).training == Training()
+
+
+def test_mlx_is_never_asked_for_what_it_has_not_got(half_a_billion):
+    assert fit.choose(half_a_billion, Machine(5 * GB, NEW), WORK, backend="MLX").training.method == "lora"
+
+
+def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller_steps(half_a_billion, tiny):
+    slow, fast = (
+        fit.choose(half_a_billion, Machine(24 * GB, {name: times * speed for name, speed in NEW.items()}), WORK)
+        for times in (1, 10)
+    )
+    assert fast.answers_an_hour == pytest.approx(10 * slow.answers_an_hour, rel=0.05)
+    assert fit.rate_for(tiny, "full") == 5e-4
+    assert fit.rate_for(half_a_billion, "full") == pytest.approx(1e-6, rel=0.05)
+    assert fit.rate_for(half_a_billion, "lora") == pytest.approx(2e-5, rel=0.05)
+
+
+def test_the_benchmark_finds_a_device_with_memory_and_speed():
+    found = fit.measure("torch", "cpu", 1)
+    assert found.free > 0
+    assert all(speed > 1e6 for speed in found.speeds.values())
