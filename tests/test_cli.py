@@ -51,3 +51,8 @@ def test_options_before_the_door_hold_behind_it():
     arguments = cli.parser().parse_args(["--home", "/x", "--set", "a.b=1", "engine"])
     assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
     assert cli.parser().parse_args(["engine"]).set == []
+
+
+@pytest.mark.parametrize("given", [["waggle://join?x"], ["--home", "here", "waggle://join?x"], ["--invite", "waggle://join?x"]])
+def test_a_link_that_stands_by_itself_is_an_invite(given):
+    assert cli.parser().parse_args(cli._with_invite(given)).invite == "waggle://join?x"

@@ -22,8 +22,7 @@ CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "we
 
 def main(argv: list[str] | None = None) -> int:
     """Parse, then open one door; the exit code. A link that a browser hands over comes as the only argument."""
-    given = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args(["--invite", *given] if given and _is_invite(given[0]) else given)
+    arguments = parser().parse_args(_with_invite(sys.argv[1:] if argv is None else argv))
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
@@ -33,6 +32,14 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _with_invite(given: list[str]) -> list[str]:
+    """A link or a file that stands there by itself, as the operating system hands it over, is the window's `--invite`."""
+    for i, argument in enumerate(given):
+        if _is_invite(argument) and "--invite" not in given:
+            return [*given[:i], "--invite", *given[i:]]
+    return given
 
 
 def _is_invite(argument: str) -> bool:
