@@ -57,7 +57,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--out", type=Path, default=Path("torture"), metavar="FOLDER", help="where the nodes live and results go")
     made.add_argument("--kills", type=int, default=200, help="in all, those of earlier runs in the folder included")
     made.add_argument("--minutes", type=float, default=120.0, help="stop killing after so long")
-    made.add_argument("--pauses", type=int, default=100, help="pauses to be measured")
+    made.add_argument("--pauses", type=int, default=100, help="pauses to be measured, those of earlier runs included")
     made.add_argument("--calm", type=float, default=10.0, help="minutes without kills, in which memory is measured")
     made.add_argument("--seed", type=int, default=1)
 
@@ -118,8 +118,10 @@ def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]
             sys.stdout.flush()
     for node in nodes:
         node.wait_ready()
-    calm = Found(pauses_ms=_pauses(nodes[0], arguments.pauses, noise), growth_percent=_growth(nodes[0], 60 * arguments.calm))
-    (out / "calm.json").write_bytes(msgspec.json.encode(calm))
+    before = read_calm(out)
+    pauses = (*before.pauses_ms, *_pauses(nodes[0], arguments.pauses - len(before.pauses_ms), noise))
+    growth_percent = _growth(nodes[0], 60 * arguments.calm) or before.growth_percent
+    (out / "calm.json").write_bytes(msgspec.json.encode(Found(pauses_ms=list(pauses), growth_percent=growth_percent)))
 
 
 def _kill(node: Victim, target: str, noise: random.Random) -> Kill | None:
@@ -235,10 +237,15 @@ def read_kills(out: Path) -> list[Kill]:
     return [msgspec.json.decode(line, type=Kill) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
+def read_calm(out: Path) -> Found:
+    path = out / "calm.json"
+    return msgspec.json.decode(path.read_bytes(), type=Found) if path.exists() else Found()
+
+
 def summary(out: Path) -> dict[str, object]:
     """The figures of everything that was done in a folder."""
     kills = read_kills(out)
-    calm = msgspec.json.decode((out / "calm.json").read_bytes(), type=Found) if (out / "calm.json").exists() else Found()
+    calm = read_calm(out)
     return {
         "kills": len(kills),
         "kills_by_target": {target: sum(kill.target == target for kill in kills) for target in TARGETS},
