@@ -5,10 +5,11 @@ import random
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+from waggle import paths
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.state import AnyEvent
 
-REAL = Path(__file__).with_name("recorded_run.jsonl")
+REAL = paths.example()
 START = 1_790_000_000.0
 ROUND_SECONDS = 21.0
 SPECIALTIES = (("simple_fractions", "Fractions"), ("base_conversion", "Base conversion"), ("chain_sum", "Chain sum"))

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QProcess, Qt
 from PySide6.QtGui import QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QWidget
 
+from waggle import paths
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, menu_button, page_head, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
@@ -73,6 +74,12 @@ class Feed(QScrollArea):
             made.set_columns(self._columns())
 
 
+def watch_example() -> None:
+    """Open a window of its own with a recorded swarm, for as long as there is nothing of one's own to see."""
+    program, *arguments = paths.program("waggle")
+    QProcess.startDetached(program, [*arguments, "--replay"])
+
+
 class Live(Page):
     """For watching: no filled button here."""
 
@@ -89,9 +96,11 @@ class Live(Page):
         self._freeze = Button(look, tr("Freeze"), icon="freeze")
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
+        self._example = Button(look, tr("Watch an example"), icon="play")
+        self._example.clicked.connect(watch_example)
         self._stepper, self._feed = Stepper(look), Feed(look)
         self._head = column(
-            page_head(look, tr("Live"), self._line, self._whose, self._menu_button, self._freeze),
+            page_head(look, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
             card(self._stepper, pad=18),
         )
         self._box = column(self._head, (self._feed, 1), gap=0)
@@ -113,6 +122,7 @@ class Live(Page):
     def _redraw(self) -> None:
         state = self._state
         self._line.say(self._headline())
+        self._example.setVisible(not state.cards)
         self._stepper.show_state(state)
         chosen = [made for made in (self._held or state.cards) if WHOSE[self._whose.index](made)]
         if self._specialty:

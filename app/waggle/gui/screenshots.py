@@ -30,13 +30,13 @@ def _until(told: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
     return told[: places[min(count, len(places)) - 1] + 1] if places else told
 
 
-def _starting(told: Story) -> Story:
+def starting(told: Story) -> Story:
     return _until(told, events.Preparing, count=3)
 
 
 def _downloading(told: Story) -> Story:
     return [
-        *_starting(told),
+        *starting(told),
         events.Downloading(model="Qwen/Qwen2.5-0.5B-Instruct", done=412_000_000, total=980_000_000, seconds_left=360.0),
     ]
 
@@ -55,13 +55,13 @@ def _gone(told: Story) -> Story:
     return [*told, events.EngineGone(code=9, restarts=1, at=told[-1].at)]
 
 
-def _failed(told: Story) -> Story:
-    failed = events.EngineFailed(
+def failed(told: Story) -> Story:
+    problem = events.EngineFailed(
         title="The engine ended 4 times in a row (code 9).",
         advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
         at=told[-1].at,
     )
-    return [*told, failed]
+    return [*told, problem]
 
 
 def _warned(told: Story) -> Story:
@@ -92,12 +92,12 @@ def _met(told: Story) -> Story:
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "nothing": (lambda told: [], ("home",)),
-    "starting": (_starting, ("home", "live")),
+    "starting": (starting, ("home", "live")),
     "downloading": (_downloading, ("home",)),
     "begun": (_begun, tuple(PAGES)),
     "paused": (_paused, ("home",)),
     "gone": (_gone, ("home",)),
-    "failed": (_failed, ("home", "live")),
+    "failed": (failed, ("home", "live")),
     "warned": (_warned, ("home",)),
 }
 

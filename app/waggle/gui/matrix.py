@@ -1,0 +1,108 @@
+"""Pictures of pages x themes x scales x states x languages, and one sheet a page: `python -m waggle.gui.matrix FOLDER`.
+
+What to look for: words that are cut, sides that were not swapped, ink that cannot be read, a state that says nothing.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import shiboken6
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication
+
+from waggle import paths
+from waggle.gui import language
+from waggle.gui.app import application
+from waggle.gui.frame import PAGES
+from waggle.gui.language import Language
+from waggle.gui.look import Look, Theme
+from waggle.gui.screenshots import Story, failed, starting, window_of
+from waggle.protocol import events, wire
+
+THEMES: tuple[Theme, ...] = ("light", "dark")
+LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
+STATES: dict[str, Callable[[Story], Story]] = {
+    "empty": lambda told: [], "loading": starting, "normal": lambda told: told, "error": failed,
+}  # fmt: skip
+SCALES = ("1", "2")
+SIZE = (1024, 640)  # the smallest that everything must fit into
+THUMB = 512
+
+
+class Shot(NamedTuple):
+    """One picture of the matrix."""
+
+    page: str
+    theme: str
+    language: str
+    state: str
+
+    def name(self, scale: str) -> str:
+        return f"{self.page}-{self.theme}-{self.language}-{self.state}@{scale}x.png"
+
+
+def shots(folder: Path, scale: str) -> Iterator[Path]:
+    """Take a quarter of them all for each language and state; yields each file as it is written."""
+    told = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    look = Look("light")
+    for spoken in LANGUAGES:
+        language.use(spoken)
+        for state, story in STATES.items():
+            look.use("light")
+            window = window_of(look, story(told), replay=False)
+            window.resize(*SIZE)
+            for theme in THEMES:
+                look.use(theme)
+                for page in PAGES:
+                    window.show_page(page)
+                    for _ in range(3):  # layouts settle in the second pass
+                        QApplication.processEvents()
+                    path = folder / Shot(page, theme, spoken, state).name(scale)
+                    window.grab().save(str(path))
+                    yield path
+            shiboken6.delete(window)  # at once: a window that waits for its end is dressed again with each theme
+
+
+def sheet(page: str, folder: Path) -> Path:
+    """All pictures of a page on one: a row for each state and theme, a column for each language and scale."""
+    height = THUMB * SIZE[1] // SIZE[0]
+    columns = [(spoken, scale) for scale in SCALES for spoken in LANGUAGES]
+    rows = [(state, theme) for state in STATES for theme in THEMES]
+    made = QImage(len(columns) * THUMB, len(rows) * height, QImage.Format.Format_RGB32)
+    painter = QPainter(made)
+    for down, (state, theme) in enumerate(rows):
+        for across, (spoken, scale) in enumerate(columns):
+            picture = QImage(str(folder / Shot(page, theme, spoken, state).name(scale)))
+            small = picture.scaledToWidth(THUMB, Qt.TransformationMode.SmoothTransformation)
+            painter.drawImage(QPoint(across * THUMB, down * height), small)
+    painter.end()
+    path = folder / f"sheet-{page}.png"
+    made.save(str(path))
+    return path
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Both scales, each in a process of its own: Qt is told of the scale when it starts."""
+    folder, scale = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
+    folder.mkdir(parents=True, exist_ok=True)
+    if scale:
+        application()
+        for path in shots(folder, scale):
+            sys.stdout.write(f"{path}\n")
+        return 0
+    for each in SCALES:
+        command = [sys.executable, "-m", "waggle.gui.matrix", str(folder), each]
+        subprocess.run(command, env={**os.environ, "QT_SCALE_FACTOR": each}, check=True)
+    application()
+    for page in PAGES:
+        sys.stdout.write(f"{sheet(page, folder)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
