@@ -53,8 +53,8 @@ def tick():
     last[:] = now, work
 
 def peers():
-    for _ in range(25):
-        number = chance.randrange(500)
+    missing = len(current.state.peers) < 500  # a replay that begins again begins with none
+    for number in range(500) if missing else [chance.randrange(500) for _ in range(25)]:
         current.take(events.PeerChanged(peer=events.PeerInfo(
             id=f"12D3KooW{number}", name=f"Peer {number}", received=chance.randrange(900), useful=4, used=chance.randrange(200),
             taken=chance.randrange(400), delay_ms=chance.random() * 200, seen_at=current.state.at), at=current.state.at))
@@ -86,7 +86,7 @@ for every, act in ((1, tick), (250, peers), (3000, turn)):
 replayed()
 memory = []
 QTimer.singleShot(5000, lambda: begun.append(1) or memory.append((process.memory_info().rss, process.num_fds())))
-QTimer.singleShot(int(seconds * 1000), app.quit)
+QTimer.singleShot(int(seconds * 1000), lambda: app.exit(0))
 app.exec()
 memory.append((process.memory_info().rss, process.num_fds()))
 print(json.dumps(worst | {"unnamed": unnamed, "memory": memory, "peers": len(current.state.peers)}))
@@ -105,7 +105,7 @@ window = Window(look, Current())
 window.show()
 marks = []
 QTimer.singleShot(3000, lambda: marks.append((time.monotonic(), time.process_time())))
-QTimer.singleShot(23000, lambda: (marks.append((time.monotonic(), time.process_time())), app.quit()))
+QTimer.singleShot(23000, lambda: (marks.append((time.monotonic(), time.process_time())), app.exit(0)))
 app.exec()
 (a, b), (c, d) = marks
 print(100 * (d - b) / (c - a))
@@ -118,7 +118,7 @@ application = app.application()
 class Seen(window.Window):
     def paintEvent(self, event):
         super().paintEvent(event)
-        QTimer.singleShot(0, application.quit)
+        QTimer.singleShot(0, lambda: application.exit(0))
 from waggle.gui.current import Current
 from waggle.gui.look import Look
 look = Look("light")
