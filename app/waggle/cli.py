@@ -21,7 +21,7 @@ CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "we
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse, then open one door; the exit code. A link that a browser hands over comes as the only argument."""
+    """Parse, then open one door; the exit code."""
     arguments = parser().parse_args(_with_invite(sys.argv[1:] if argv is None else argv))
     try:
         return int(arguments.door(arguments))

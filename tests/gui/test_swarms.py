@@ -95,6 +95,15 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
     assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
 
 
+def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page: Page) -> None:
+    window, _, sent = page
+    window.show_invite(LINK)
+    window.release()
+    asked = len(sent)
+    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=1_000_000))
+    assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
+
+
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     window.show_invite(LINK)

@@ -47,6 +47,7 @@ class Swarms(Page):
         self._listed: object = None  # what the list was drawn from
         self._asked_of: object = None  # the Ready whose swarms were asked for
         self._shown: tuple[SwarmShown, InviteRead | None] | None = None
+        self._unheard = False  # a link came before there was an engine to ask
         self._waiting = ""  # for which answer: "look", "create", "invite"
         self._line = Line(look, role="small", tone="text_soft")
         self._join = Button(look, tr("Join by a link"), icon="gather")
@@ -92,6 +93,9 @@ class Swarms(Page):
 
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
+        if self._unheard and state.seq > before.seq:
+            self._unheard = False
+            self._look_at()
         if (
             state.ready is not None
             and state.phase not in ("preparing", "problem", "stopped")
@@ -148,6 +152,10 @@ class Swarms(Page):
         self._waiting = ""
         self._views.setCurrentIndex(MODELS)
         self.show_state(self._state, 0.0)
+
+    def release(self) -> None:
+        """There was nobody to ask: a link is asked about once there is."""
+        self._unheard, self._waiting = self._waiting == "look", ""
 
     def refused(self, words: str) -> None:
         """The engine did not do what was asked last."""

@@ -141,16 +141,17 @@ class Window(QWidget):
 
     def refused(self, title: str, advice: str) -> None:
         """A command was not carried out."""
-        self.release()
         words = f"{told(title)} {told(advice)}".strip()
         for page in (self.swarms, self.you):
             page.refused(words)
+        self.release()
         self.notice(words)
 
     def release(self) -> None:
         """What waits for an answer that will not come can be asked for again."""
         self.home.hero.release()
         self.peers.release()
+        self.swarms.release()
 
     def show_replay(self, skipped: int = 0, *, example: bool = False) -> None:
         """Say for good that this is no living engine."""
