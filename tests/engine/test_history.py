@@ -8,6 +8,7 @@ import pytest
 
 from waggle.engine.history import POINTS, History
 from waggle.engine.rebuilding import rebuild
+from waggle.errors import HistoryError
 from waggle.protocol import events, wire
 from waggle.protocol.state import Snapshot, State
 
@@ -164,3 +165,17 @@ def test_a_damaged_history_is_rebuilt_from_the_record_of_events(tmp_path):
     found = History(tmp_path / "history.sqlite").told()
     assert [one.round for one in found.rounds] == [0, 1, 2, 3, 4]
     assert (found.held_out, found.ahas) == ((score(2),), (aha,))
+
+
+def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is(tmp_path):
+    first = History(tmp_path / "history.sqlite")
+    first.keep_round(summary(7))
+    first.close()
+    (tmp_path / "history.sqlite-wal").mkdir()  # as on a full disk: SQLite finds no place for what it needs beside the file
+    for _ in range(2):
+        with pytest.raises(HistoryError, match="cannot be opened"):
+            History(tmp_path / "history.sqlite")
+    (tmp_path / "history.sqlite-wal").rmdir()
+    again = History(tmp_path / "history.sqlite")
+    assert again.set_aside is None
+    assert [one.round for one in again.told().rounds] == [7]

@@ -16,6 +16,11 @@ from waggle.protocol import events, person
 
 Told = TypeVar("Told")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
+READING = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
+HINDERED = (
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
+)  # fmt: skip
 POINTS = 1000  # of a long chart
 MOST = 50_000  # rounds that are kept one by one: about 40 MB
 LOOK_EVERY = 1000  # rounds
@@ -27,8 +32,8 @@ create table if not exists taught (dataset text primary key, origin blob not nul
 create table if not exists earlier (day text primary key, rounds integer, answers integer, solved real, learned integer,
   seconds real) without rowid;
 """
-OLDER = """create temp table going as select round from (select round, row_number() over (order by round) as place from rounds)
-where place <= ? and place % 2 = 1"""
+OLDER = """where round in (select round from (select round, row_number() over (order by round) as place from rounds)
+where place <= {half} and place % 2 = 1)"""
 FOLD = """
 insert into earlier {days} on conflict (day) do update set rounds = rounds + excluded.rounds,
   answers = answers + excluded.answers, solved = solved + excluded.solved, learned = learned + excluded.learned,
@@ -49,10 +54,12 @@ class History:
     """Open it and use it in one thread. A damaged file is set aside, a damaged row left out: neither is ever fatal."""
 
     def __init__(self, path: Path) -> None:
+        """Raises HistoryError where the disk says no."""
         self.set_aside: Path | None = None
         try:
             self._database = _open(path)
-        except DAMAGED:  # keep it for whoever wants to look, and begin anew
+        except DAMAGED as error:  # keep it for whoever wants to look, and begin anew
+            _require_damage(error)
             self.set_aside = path.with_suffix(".damaged")
             path.replace(self.set_aside)
             self._database = _open(path)
@@ -68,11 +75,9 @@ class History:
         with self._told_of(), self._database as database:
             if database.execute("select count(*) from rounds").fetchone()[0] <= most:
                 return
-            database.execute(OLDER, (most // 2,))
-            going = "where round in (select round from temp.going)"
+            going = OLDER.format(half=most // 2)
             database.execute(FOLD.format(days=DAYS.format(which=going)))
             database.execute(f"delete from rounds {going}")
-            database.execute("drop table temp.going")
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -167,6 +172,13 @@ def _open(path: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _require_damage(error: Exception) -> None:
+    """Raise HistoryError for what says nothing of the file: a full disk, a lock, rights. It is whole, and stays where it is."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    if code & 0xFF in HINDERED and code not in READING:
+        raise HistoryError(f"The history cannot be opened: {error}.", "Make room on the disk, or mend its rights.") from error
 
 
 def _check(database: sqlite3.Connection) -> None:
