@@ -58,6 +58,9 @@ QT_LIBRARIES = {
     "libgssapi_krb5.so.2": "libgssapi-krb5-2",
 }
 
+# Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores.
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
+
 TEST_PROGRAMS = {"Xvfb": "xvfb", "xwininfo": "x11-utils"}  # a screen for the window's end-to-end tests
 
 
@@ -69,7 +72,7 @@ def main(arguments: list[str]) -> int:
         case "test":
             setup()
             libraries(for_tests=True)
-            return lint() or waggle_python("-m", "pytest", *rest)
+            return lint() or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
         case "lint":
             setup()
             return lint()
