@@ -1,5 +1,6 @@
 """Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
 
+import sqlite3
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from sapo.test_round import LINES, RULES, external, node
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.errors import CheckpointError
+from waggle.errors import CheckpointError, HistoryError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events
 from waggle.rl.batch import nothing
@@ -164,3 +165,26 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     ).run()  # fmt: skip
     assert hindered == [refused, refused, None]
     assert [event.summary.round for event in told if isinstance(event, events.RoundCompleted)] == [1]
+
+
+def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier, questions):
+    hindered: list[object] = []
+    gate = Gate(nothing)
+    history = History(tmp_path / "history.sqlite")
+    other = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
+
+    def told_of(error: object) -> None:
+        hindered.append(error)
+        if error is not None:
+            other.execute("drop trigger full")
+
+    other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
+    Contribution(
+        node=node(verifier), rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
+        gate=gate, tell=lambda event: None, round=0, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
+        hindered=told_of,
+        round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
+    ).run()  # fmt: skip
+    assert isinstance(hindered[0], HistoryError)
+    assert history.has_score(0)
+    other.close()

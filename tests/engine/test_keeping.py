@@ -102,6 +102,20 @@ def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
     assert folders(tmp_path) == ["r00000001", "r00000003"]
 
 
+def test_a_stop_while_a_round_cannot_be_kept_leaves_no_step_of_it_behind(tmp_path):
+    node, whole = Node(tmp_path / "stopped"), Node(tmp_path / "whole")
+    for _ in range(3):
+        node.play()
+        whole.play()
+    node.learn()  # and the disk takes nothing until the stop
+    node.keeper.leave()
+    whole.play()
+    again = Node(tmp_path / "stopped")
+    assert (again.round, again.policy.steps) == (3, 3)
+    again.play()
+    assert np.array_equal(again.policy.weights, whole.policy.weights)
+
+
 def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(tmp_path):
     node = Node(tmp_path)
     for node.now in (0.0, 1.0, 1.0 * DAY, 1.0 * DAY):

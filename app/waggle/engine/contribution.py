@@ -1,8 +1,9 @@
 """Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from waggle.tasks.questions import Question, epoch_at
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
 RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
 Tell = Callable[[events.EngineEvent], None]
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,7 @@ class Contribution:
                         events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
                     )
                 case sapo.Learned():
-                    for dataset, origin in self._ahas.learned(stage, self.node.origin).items():
-                        self.history.keep_teacher(dataset, origin)
+                    taught = self._ahas.learned(stage, self.node.origin)
                     self.tell(telling.learned(stage, own, self.steps()))
                     if stage.metrics is not None and not stage.metrics.taken:
                         self.tell(
@@ -100,9 +101,9 @@ class Contribution:
                         )
                     seconds = time.perf_counter() - started
                     summary = telling.summary(self.clock(), seconds, own, gathered, stage, titles)
-        self._finish(summary, epoch, found)
+        self._finish(summary, epoch, found, taught)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha]) -> None:
+    def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
@@ -111,27 +112,35 @@ class Contribution:
             completions=self.completions,
         )  # fmt: skip
         ahas = [(one.dataset, telling.aha(one, summary.at, telling.Titles(self.node.charter))) for one in found]
-        written = self._keep(saved, summary, ahas)
+        written = self._kept(lambda: self._keep(saved, summary, ahas, taught))
         self.tell(events.RoundCompleted(summary=summary))
         for _, aha in ahas:
             self.tell(events.AhaHappened(aha=aha))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
         self._measure_if_due()
 
-    def _keep(self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]]) -> int:
-        """Until it is kept no round is begun: a full disk is waited for, and a person is told what it waits for."""
+    def _keep(
+        self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
+        taught: Mapping[str, bytes],
+    ) -> int:  # fmt: skip
+        self.history.keep_round(summary)  # before the checkpoint: played again it is replaced, a lost one leaves a gap
+        for dataset, aha in ahas:
+            self.history.keep_aha(dataset, aha)
+        for dataset, origin in taught.items():
+            self.history.keep_teacher(dataset, origin)
+        return self.save(saved)
+
+    def _kept(self, keep: Callable[[], Kept]) -> Kept:
+        """Until it is kept nothing goes on: a full disk is waited for, and a person is told what it waits for."""
         while True:
             try:
-                self.history.keep_round(summary)  # before the checkpoint: played again it is replaced, a lost one leaves a gap
-                for dataset, aha in ahas:
-                    self.history.keep_aha(dataset, aha)
-                written = self.save(saved)
+                kept = keep()
             except (CheckpointError, HistoryError) as error:
                 self.hindered(error)
                 self.gate.rest(self.retry)
                 continue
             self.hindered(None)
-            return written
+            return kept
 
     def _measure_if_due(self) -> None:
         """Every so many rounds, the first one included; one that a stop cut short is made up for at the next start."""
@@ -140,7 +149,7 @@ class Contribution:
             return
         score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
         told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total)
-        self.history.keep_score(told)
+        self._kept(lambda: self.history.keep_score(told))
         self.tell(events.HeldOutMeasured(score=told))
 
     def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:

@@ -127,8 +127,8 @@ class Keeper:
         return size
 
     def leave(self) -> None:
-        """At an orderly end, so that the next start has nothing to learn again."""
-        if self._newest is not None:
+        """At an orderly end, so that the next start has nothing to learn again; without a step that was not kept."""
+        if self._newest is not None and self._newest.step == self.policy.steps:
             with suppress(CheckpointError):  # the journal has all of it
                 self._checkpoint(self._newest)
 
