@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from waggle.engine import control
+from waggle.engine import control, ctl
 from waggle.errors import EngineError
 from waggle.paths import Home
 from waggle.protocol import commands, events, wire
@@ -69,6 +69,18 @@ async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):
 async def test_nonsense_is_refused_in_words():
     (refused,) = await control.answers_to(b"nonsense\n", obey)
     assert isinstance(refused, events.CommandRefused)
+
+
+@pytest.mark.parametrize("until", ["1e300", "-1"])
+async def test_a_moment_that_no_clock_can_show_is_refused(until):
+    (refused,) = await control.answers_to(b'{"type":"Pause","id":"a","until":%s}' % until.encode(), obey)
+    assert isinstance(refused, events.CommandRefused)
+
+
+def test_a_span_of_ages_is_refused_in_words():
+    assert ctl.seconds_of("90m") == 5400.0
+    with pytest.raises(EngineError, match="too long"):
+        ctl.seconds_of("99999999999999d")
 
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):

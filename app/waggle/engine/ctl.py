@@ -17,6 +17,7 @@ from waggle.protocol.state import AnyEvent, Snapshot, State
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 MARKS = {True: "+", False: "-", None: "?"}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
+LONGEST = 366 * 86_400.0
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -91,7 +92,10 @@ def seconds_of(span: str) -> float:
     found = SPAN.fullmatch(span.strip())
     if not found:
         raise EngineError(f"{span} is no span of time.", "Write it as 90m, 1h or 2d.")
-    return float(found.group(1)) * SECONDS[found.group(2)]
+    seconds = float(found.group(1)) * SECONDS[found.group(2)]
+    if seconds > LONGEST:
+        raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
+    return seconds
 
 
 def _new_id() -> str:

@@ -7,6 +7,8 @@ import msgspec
 from waggle.protocol.events import Choice
 from waggle.settings import Value
 
+Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
     id: str
@@ -15,7 +17,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbi
 class Pause(Command, frozen=True, kw_only=True, tag=True):
     """Stop between two steps, at once, or `after_round`; until a resume, a moment (unix seconds), or nobody is here."""
 
-    until: float | None = None
+    until: Moment | None = None
     after_round: bool = False
     until_away: bool = False
 
@@ -23,7 +25,7 @@ class Pause(Command, frozen=True, kw_only=True, tag=True):
 class Resume(Command, frozen=True, kw_only=True, tag=True):
     """Go on from where the round was left. What the rules hold back goes on anyway: for an hour, or until a moment."""
 
-    anyway_until: float | None = None
+    anyway_until: Moment | None = None
 
 
 class Stop(Command, frozen=True, kw_only=True, tag=True):
