@@ -1,5 +1,7 @@
 """The teller: numbering, keeping, passing on."""
 
+import shutil
+
 import pytest
 
 from waggle.engine import teller as tellers
@@ -55,3 +57,16 @@ async def test_a_full_record_is_followed_by_one_that_begins_with_everything_know
     assert len(files) == tellers.KEPT_FILES
     newest = list(wire.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
     assert isinstance(newest[0], Snapshot)
+
+
+async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears(teller, tmp_path, monkeypatch):
+    monkeypatch.setattr(tellers, "FILE_BYTES", 300)
+    lines: list[bytes] = []
+    teller.attach(lines.append)
+    shutil.rmtree(tmp_path)
+    for number in range(20):
+        teller.tell(events.PhaseChanged(phase="contributing", round=number))
+    assert [wire.event(line).round for line in lines] == list(range(20))
+    tmp_path.mkdir()
+    teller.tell(events.EngineStopped(round=20))
+    assert [type(event) for event in kept(tmp_path)] == [Snapshot], "the record goes on as soon as it can"

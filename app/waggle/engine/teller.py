@@ -77,9 +77,15 @@ class Teller:
         self._record.write(line)
         self._gap = False
         if self._record.tell() > FILE_BYTES:
-            self._record.close()
-            self._record = self._open()
-            self._record.write(wire.line(self.stamp(Snapshot(state=self.state))))
+            self._begin_another()
+
+    def _begin_another(self) -> None:
+        try:
+            full, self._record = self._record, self._open()
+        except OSError:  # the full one grows until another can be opened
+            return
+        full.close()
+        self._record.write(wire.line(self.stamp(Snapshot(state=self.state))))
 
     def _open(self) -> IO[bytes]:
         for old in sorted(self._folder.glob("*.jsonl"))[: -(KEPT_FILES - 1)]:
