@@ -44,8 +44,8 @@ class Desk:
         self.stopped = self.stopped or isinstance(command, Stop)
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._there.wait()
+                while (lifecycle := self._lifecycle) is None:  # it may have risen again before this is heard
+                    await self._there.wait()
         except TimeoutError as error:
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
-        assert self._lifecycle is not None
-        return await self._lifecycle.obey(command)
+        return await lifecycle.obey(command)

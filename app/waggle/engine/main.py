@@ -72,7 +72,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
                 pass
         finally:
             server.close()
-        frugality.end()
+            frugality.end()
     except WaggleError as error:
         teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
         return 1
@@ -154,6 +154,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             title = f"The history was damaged; {count} rounds of it were rebuilt from the record of events."
             teller.tell(events.Warned(title=title, advice=f"The damaged file is kept as {history.set_aside}."))
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
+        looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         stack.callback(looking.cancel)
         try:
             prepared = await prepare(
@@ -175,8 +176,9 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         # a stop opens the gate for good, so that this is the only thing to wait for
         await loop.run_in_executor(policy_thread, contribution.run)
-        if _failed(watching):
-            watching.result()
+        for task in (watching, looking):
+            if _failed(task):
+                task.result()
         watching.cancel()
     return _ended(lifecycle, teller, desk, contribution.round)
 

@@ -160,7 +160,11 @@ def _in_parts(training: Training, parts: int) -> Training:
 
 def _make_room(home: paths.Home, cap_gb: float, folder: Path, teller: Teller) -> None:
     album.keep(home.checkpoints, home.album)
-    if removed := make_room(home, cap_gb, folder):
+    try:
+        removed = make_room(home, cap_gb, folder)
+    except OSError:  # files that another program moves or removes meanwhile: room is made after the next checkpoint
+        return
+    if removed:
         told = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
         teller.tell_soon(told)
 

@@ -3,12 +3,14 @@
 import sys
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import psutil
 
 from waggle.protocol.rules import Readings, plain_name
 from waggle.settings import When
 
+Answer = TypeVar("Answer")
 NETWORK_SECONDS = 20.0  # asking about the network costs a process
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
@@ -24,11 +26,11 @@ class Reader:
     def __call__(self, rules: When) -> Readings:
         return Readings(
             idle_seconds=idle_seconds(),
-            on_power=_on_power() if rules.only_on_power else None,
-            programs=_programs() if rules.not_while else None,
+            on_power=_told(_on_power) if rules.only_on_power else None,
+            programs=_told(_programs) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
-            celsius=_celsius() if rules.below_celsius else None,
+            celsius=_told(_celsius) if rules.below_celsius else None,
         )
 
     def _is_metered(self) -> bool | None:
@@ -72,6 +74,13 @@ def metered() -> bool | None:
 
         return linux.metered()
     return None
+
+
+def _told(ask: Callable[[], Answer | None]) -> Answer | None:
+    try:
+        return ask()
+    except (OSError, psutil.Error):  # a sensor that went away in the middle of the question tells nothing
+        return None
 
 
 def _on_power() -> bool | None:
