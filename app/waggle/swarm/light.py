@@ -10,6 +10,7 @@ import itertools
 import random
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -18,12 +19,26 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidURI, WebSocketException
 
-from waggle.errors import UNREADABLE, BadRecord, SwarmError
+from waggle.errors import UNREADABLE, BadRecord, CharterError, SwarmError
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import end, watch
 from waggle.swarm.dht import Connected, PeerAway
-from waggle.swarm.gateway import DOMAIN, DONE, MAX_LISTED, Announce, Answer, Ask, Directory, Hello, Listed, Lodge, Pull, Welcome
+from waggle.swarm.gateway import (
+    DOMAIN,
+    DONE,
+    KEPT,
+    MAX_LISTED,
+    Announce,
+    Answer,
+    Ask,
+    Directory,
+    Hello,
+    Listed,
+    Lodge,
+    Pull,
+    Welcome,
+)
 from waggle.swarm.identity import Identity
 from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
@@ -49,21 +64,39 @@ def is_light(options: SwarmOptions) -> bool:
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
-    async with httpx2.AsyncClient(timeout=CALL_S) as client:
+    wrong: CharterError | None = None
+    async with httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"}) as client:
         for address in options.gateways[:MAX_GATEWAYS]:
-            page = re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER
             try:
-                async with client.stream("GET", page) as answer:
-                    document = b""
-                    async for part in answer.aiter_bytes():
-                        document += part
-                        if len(document) > charters.MAX_BYTES:
-                            break
-            except (httpx2.HTTPError, httpx2.InvalidURL):  # the next one may be there
+                async with asyncio.timeout(CALL_S):  # in all: one that gives a byte now and then is not there
+                    document = await _document(client, re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER)
+                if document:
+                    return charters.decode(document, expected=digest)
+            except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError):  # the next one may be there
                 continue
-            if answer.status_code == 200:
-                return charters.decode(document, expected=digest)
+            except CharterError as error:  # damaged, or a lie: another gateway may have the true one
+                wrong = error
+    if wrong is not None:
+        raise wrong
     raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+
+
+async def _document(client: httpx2.AsyncClient, page: str) -> bytes:
+    """What stands there, up to a little more than any charter; empty where nothing does."""
+    document = b""
+    async with client.stream("GET", page) as answer:
+        async for part in answer.aiter_raw():  # as it came: unpacking would let a gateway choose how much memory it takes
+            document += part
+            if len(document) > charters.MAX_BYTES:
+                break
+    return document if answer.status_code == 200 else b""
+
+
+class _Straight(connect):
+    """Goes to the address that a person chose, and nowhere that a gateway sends it."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
 
 
 class Gate:
@@ -72,6 +105,7 @@ class Gate:
     def __init__(self, address: str, peer_id: bytes, connection: ClientConnection) -> None:
         self.address = address
         self.peer_id = peer_id
+        self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
         self._connection = connection
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
@@ -114,7 +148,6 @@ class Gates:
         self._charter = charter
         self._admission = admission
         self._tell = tell
-        self._lodged: set[tuple[str, bytes]] = set()
         self._hiding: dict[str, int] = {}
         self.seen = 0  # announcements at the last look
 
@@ -139,13 +172,11 @@ class Gates:
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
         """Leave it with up to two gateways."""
         holders = []
-        for address, gate in list(self.open.items())[:2]:
-            if (address, sha256) not in self._lodged:
-                with suppress(PeerAway):  # the other one may take it
-                    if (await gate.ask(lambda number: Lodge(number, blob))).blob != DONE:
-                        continue
-                    self._lodged.add((address, sha256))
-            if (address, sha256) in self._lodged:
+        for gate in list(self.open.values())[:2]:
+            with suppress(PeerAway):  # the other one may take it
+                if sha256 not in gate.lodged and (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
+                    gate.lodged.append(sha256)
+            if sha256 in gate.lodged:
                 holders.append(gate.peer_id)
         if not holders:
             raise PeerAway("no gateway takes our groups")
@@ -267,7 +298,7 @@ class LightConnection:
 
     async def _open(self, address: str) -> None:
         try:
-            async with connect(address, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
+            async with _Straight(address, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
                 async with asyncio.timeout(CALL_S):
                     peer_id = await self._introduce(connection)
                 gate = Gate(address, peer_id, connection)

@@ -100,6 +100,8 @@ class Offers:
             return
         sha256, offer = next(reversed(self._offers.items()))
         via = await connection.dht.lodge(sha256, offer.blob)
+        for holder in via:
+            self._sent.note("groups", offer.blob, holder)
         signed, announced = self._signed(sha256, offer, via)
         if not directory.is_current(announced, self._charter, self._clock()):
             self.announced = b""
