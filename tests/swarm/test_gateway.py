@@ -1,19 +1,23 @@
 """Through a gateway a computer takes part that can call nobody; a gateway that lies is found out by signatures and hashes."""
 
+import asyncio
 import contextlib
+import gzip
 import hashlib
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from swarm.live import Ear, Start, answered, fresh_identity, options, question_ids, share
+from swarm.live import SOON, Ear, Start, answered, fresh_identity, options, question_ids, share
 from waggle import paths
 from waggle.engine import others
 from waggle.errors import CharterError, SwarmError
@@ -22,11 +26,14 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import gateway, light
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
+from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.identity import Identity
 from waggle.swarm.light import Gates, LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, ReachFound
 from waggle.swarm.node import SwarmNode
+from waggle.swarm.web import Web
+from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
@@ -57,6 +64,11 @@ async def test_groups_travel_both_ways_through_a_gateway(
         arrived = await ear.hear(GroupsArrived, lambda news: news.origin == full.identity.peer_id)
         assert [each.group for each in arrived.groups] == theirs
         await lender.ear.hear(GroupsArrived, lambda news: news.origin == own.peer_id)
+        lent = answered(charter, verifier, lender.identity.peer_id, question_ids(charter, verifier, lender.identity.peer_id, 1))
+        share(lender.node, lent)
+        await ear.hear(GroupsArrived, lambda news: news.origin == lender.identity.peer_id)
+        for sender, receiver in ((lender.node, own), (node, lender.identity)):  # what goes by a gateway is shown as well
+            assert any((said.kind, said.to) == ("groups", receiver.peer_id) for said in sender.sent())
 
         home = paths.Home(tmp_path / "home").prepare()
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
@@ -97,6 +109,112 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
     node = LightConnection(wrongly, own, charter.digest, Admission(charter, own.peer_id), Ear(), lambda: None)
     with pytest.raises(SwarmError, match="no gateway's address"):
         await node.start()
+
+
+@asynccontextmanager
+async def lending(charter: Charter, lender: Identity, **changes: object) -> AsyncIterator[tuple[str, gateway.Gateway]]:
+    """A gateway of a swarm where nobody is, and its address."""
+
+    async def nobody(*_: object) -> dict[bytes, bytes]:
+        return {}
+
+    ways: dict[str, object] = {
+        "admits": lambda peer_id: True, "give": lambda client, sha256, blob: blob, "take": lambda size: True,
+        "listed": nobody, "announce": nobody, "pull": nobody, **changes,
+    }  # fmt: skip
+    made = gateway.Gateway(charter.digest, lender.peer_id, Admission(charter, lender.peer_id), **ways)  # type: ignore[arg-type]
+    web = Web(lambda: Board(charter).status(()), made.serve, charters.encode(charter))
+    await web.start("127.0.0.1", 0)
+    try:
+        yield f"ws://127.0.0.1:{web.port}/gateway", made
+    finally:
+        async with asyncio.timeout(SOON):  # whoever is being served must not hold it up
+            await web.close()
+
+
+async def introduce(connection: ClientConnection, who: Identity) -> None:
+    welcome = msgspec.msgpack.decode(await connection.recv(), type=gateway.Welcome)
+    signature = who.sign(gateway.DOMAIN, welcome.peer_id + welcome.nonce)
+    await connection.send(msgspec.msgpack.encode(gateway.Hello(who.peer_id, b"", signature)))
+
+
+async def test_who_leaves_while_it_is_let_in_takes_nobodys_place(charter: Charter, identity: Identity, tmp_path: Path) -> None:
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent):
+        async with connect(address) as connection:
+            await introduce(connection, identity)  # and goodbye, before the gateway can answer
+        async with connect(address) as connection, asyncio.timeout(SOON):
+            await introduce(connection, fresh_identity(tmp_path, "second"))
+            assert await connection.recv() == gateway.DONE
+            assert identity.peer_id not in lent._clients
+
+
+async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    blocked: set[bytes] = set()
+    lender = fresh_identity(tmp_path, "lender")
+    async with lending(charter, lender, admits=lambda peer: peer not in blocked, patience=0.2) as (address, _):
+        async with connect(address) as connection, asyncio.timeout(SOON):
+            await connection.recv()
+            with pytest.raises(ConnectionClosed):  # it has said nothing
+                await connection.recv()
+        async with connect(address) as connection, asyncio.timeout(SOON):
+            await introduce(connection, identity)
+            assert await connection.recv() == gateway.DONE
+            await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
+            assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer) == gateway.Answer(1)
+            blocked.add(identity.peer_id)
+            await connection.send(msgspec.msgpack.encode(gateway.Directory(2)))
+            with pytest.raises(ConnectionClosed):
+                await connection.recv()
+
+
+async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    asked = asyncio.Event()
+
+    async def never() -> dict[bytes, bytes]:
+        asked.set()
+        return await asyncio.get_running_loop().create_future()
+
+    async with lending(charter, fresh_identity(tmp_path, "lender"), listed=never) as (address, _):
+        with pytest.raises(InvalidStatus):  # as a browser sends it for the script of some page
+            await connect(address, origin="https://example.org")  # type: ignore[arg-type]
+        connection = await connect(address)
+        await introduce(connection, identity)
+        await connection.recv()
+        await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
+        await asked.wait()
+    await connection.close()
+
+
+async def test_newcomers_push_out_no_payload_of_a_client(charter: Charter, identity: Identity, tmp_path: Path) -> None:
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), connect(address) as connection:
+        await introduce(connection, identity)
+        await connection.recv()
+        await connection.send(msgspec.msgpack.encode(gateway.Lodge(1, b"mine")))
+        await connection.recv()
+        for i in range(gateway.MAX_CLIENTS + 1):
+            lent._keep(bytes([i]), b"theirs")
+        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
+        assert len(lent._lodged) == gateway.MAX_CLIENTS
+
+
+async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: Charter, tmp_path: Path) -> None:
+    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        packed = gzip.compress(charters.encode(charter))
+        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + packed)
+        writer.close()
+
+    liar = await asyncio.start_server(lie, "127.0.0.1", 0)
+    async with liar, lending(charter, fresh_identity(tmp_path, "lender")) as (address, _):
+        wrong = f"ws://127.0.0.1:{liar.sockets[0].getsockname()[1]}/gateway"
+        assert await light.fetch_charter(options(gateways=(wrong, address)), charter.digest) == charter
+        with pytest.raises(CharterError):
+            await light.fetch_charter(options(gateways=(wrong,)), charter.digest)
 
 
 def announced(swarm: Charter, **changes: object) -> Announcement:

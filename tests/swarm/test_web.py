@@ -63,6 +63,8 @@ async def test_the_web_port_answers_reading_alone_and_forbids_scripts(charter: C
             assert page.status_code == 200
             assert "default-src 'none'" in page.headers["Content-Security-Policy"]
             assert "script-src" not in page.headers["Content-Security-Policy"]
+            for host, status in ((f"localhost:{web.port}", 200), ("example.org", 200), (f"example.org:{web.port}", 403)):
+                assert (await client.get("/", headers={"Host": host})).status_code == status  # 403: a name made to lead here
             for path in ("/gateway", "/../etc/passwd", "/settings"):
                 assert (await client.get(path)).status_code == 404
             with pytest.raises(httpx2.HTTPError):

@@ -4,6 +4,7 @@ It can withhold, not forge: announcements are signed by their origins, payloads 
 that its key is its own; what it may use here is counted by that key.
 """
 
+import asyncio
 import hashlib
 import os
 from collections import OrderedDict
@@ -22,15 +23,21 @@ from waggle.swarm.dht import PeerAway
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, verify
 from waggle.swarm.quota import Quota
 from waggle.swarm.record import MAX_BLOB
+from waggle.swarm.sources import source_of
 from waggle.tasks.charter import PROTOCOL
 
 DOMAIN = b"waggle/gateway/1\0"
 NONCE_BYTES = 32
 MAX_CLIENTS = 64
+MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
+GREETING_S = 10.0  # for a stranger to say who it is
+GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
 KEPT = 2  # payloads of one client: the newest, and the one before it
 MAX_LISTED = 256  # announcements in one answer
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
+ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
+DEPOSIT = 16_384  # bytes that every pull costs, also one that brings nothing
 PATIENCE_S = 4.0  # for one pull on its behalf
 
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
@@ -47,7 +54,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The client's first word. `signature` is over gateway | nonce, so that no gateway can pass it on to another."""
+    """The client's first word. `signature` is over gateway | nonce: it opens that one door, once."""
 
     peer_id: PeerId
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
@@ -105,7 +112,11 @@ _hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Ask)
 
 
 class Gateway:
-    """What a full node lends to light clients: `listed`, `announce`, `pull` are its own ways into the swarm."""
+    """What a full node lends to light clients: `listed`, `announce`, `pull` are its own ways into the swarm.
+
+    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client, `take` one that came: both
+    refuse what is beyond the limits of this node.
+    """
 
     def __init__(
         self,
@@ -113,15 +124,23 @@ class Gateway:
         peer_id: bytes,
         admission: Admission,
         *,
+        admits: Callable[[bytes], bool],
+        give: Callable[[bytes, bytes, bytes], bytes],
+        take: Callable[[int], bool],
         listed: Callable[[], Awaitable[dict[bytes, bytes]]],
         announce: Callable[[bytes, bytes, float], Awaitable[bool]],
         pull: Callable[[bytes, bytes, float], Awaitable[bytes]],
+        patience: float = GREETING_S,
     ) -> None:
+        self._patience = patience
         self._charter = charter
         self._peer_id = peer_id
         self._admission = admission
+        self._admits, self._give, self._take = admits, give, take
         self._listed, self._announce, self._pull = listed, announce, pull
         self._asks, self._bytes = Quota(ASKS_RATE, ASKS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+        self._announces = Quota(ANNOUNCES_RATE, ANNOUNCES_BURST)
+        self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
         self._clients: dict[bytes, ServerConnection] = {}
         self._lodged: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
 
@@ -133,14 +152,20 @@ class Gateway:
         """Serve one client until it leaves or breaks a rule. Never raises for anything that it sends."""
         peer_id = b""
         try:
-            peer_id = await self._greet(connection)
+            async with asyncio.timeout(self._patience):
+                peer_id = await self._greet(connection)
+            before, self._clients[peer_id] = self._clients.get(peer_id), connection
+            await connection.send(DONE)
+            if before is not None:  # it came back before we noticed that it had gone
+                await before.close(1008, "came again")
             while True:
                 message = await connection.recv(decode=False)
-                if not self._asks.allows(peer_id) or not self._bytes.allows(peer_id, len(message)):
+                allowed = self._asks.allows(peer_id) and self._bytes.allows(peer_id, len(message))
+                if not allowed or not self._admits(peer_id):
                     await connection.close(1008, "too much")
                     return
                 await connection.send(msgspec.msgpack.encode(await self._answer(peer_id, _ask.decode(message))))
-        except (BadRecord, *UNREADABLE):  # it does not speak as agreed
+        except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
             await connection.close(1008, "not understood")
         except ConnectionClosed:  # it left
             return
@@ -149,6 +174,9 @@ class Gateway:
                 del self._clients[peer_id]
 
     async def _greet(self, connection: ServerConnection) -> bytes:
+        source = _source(connection)
+        if source and not self._greetings.allows(source.encode()):
+            raise BadRecord("too many from there")
         nonce = os.urandom(NONCE_BYTES)
         await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, self._peer_id, self._charter, nonce)))
         hello = _hello.decode(await connection.recv(decode=False))
@@ -156,14 +184,13 @@ class Gateway:
             raise BadRecord("not its key")
         if not self._admission.admits(hello.peer_id, hello.certificate):
             raise BadRecord("no member of this private swarm")
-        if hello.peer_id not in self._clients and len(self._clients) >= MAX_CLIENTS:
+        if not self._admits(hello.peer_id) or not self._has_room(hello.peer_id, source):
             raise BadRecord("full")
-        before = self._clients.get(hello.peer_id)
-        self._clients[hello.peer_id] = connection
-        if before is not None:  # it came back before we noticed that it had gone
-            await before.close(1008, "came again")
-        await connection.send(DONE)
         return hello.peer_id
+
+    def _has_room(self, peer_id: bytes, source: str) -> bool:
+        others = [_source(each) for client, each in self._clients.items() if client != peer_id]
+        return len(others) < MAX_CLIENTS and (not source or others.count(source) < MAX_FROM_ONE)
 
     async def _answer(self, peer_id: bytes, ask: Ask) -> Answer:
         try:
@@ -172,29 +199,44 @@ class Gateway:
                     found = list((await self._listed()).items())[:MAX_LISTED]
                     return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in found))
                 case Announce():
+                    if not self._announces.allows(peer_id):
+                        return Answer(ask.id)
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
                     return Answer(ask.id, DONE if done else b"")
                 case Lodge():
-                    self._keep(peer_id, ask.blob)
-                    return Answer(ask.id, DONE)
+                    return Answer(ask.id, DONE if self._keep(peer_id, ask.blob) else b"")
                 case Pull():
-                    blob = self.get(ask.sha256) or await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
-                    fits = hashlib.sha256(blob).digest() == ask.sha256 and self._bytes.allows(peer_id, len(blob))
-                    return Answer(ask.id, blob if fits else b"")
+                    return Answer(ask.id, await self._fetched(peer_id, ask))
         except PeerAway:  # somebody is away: the client asks again, or somewhere else
             return Answer(ask.id)
+
+    async def _fetched(self, client: bytes, ask: Pull) -> bytes:
+        if not self._bytes.allows(client, DEPOSIT):
+            return b""
+        blob = self.get(ask.sha256) or await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+        fits = hashlib.sha256(blob).digest() == ask.sha256 and self._bytes.allows(client, len(blob))
+        return self._give(client, ask.sha256, blob) if fits else b""
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
         if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):
             raise BadRecord("another swarm's announcement")
         return announced
 
-    def _keep(self, peer_id: bytes, blob: bytes) -> None:
+    def _keep(self, peer_id: bytes, blob: bytes) -> bool:
+        if not self._take(len(blob)):
+            return False
         own = self._lodged.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
         self._lodged.move_to_end(peer_id)
         while len(own) > KEPT:
             own.popitem(last=False)
-        while len(self._lodged) > MAX_CLIENTS:
-            self._lodged.popitem(last=False)
+        while len(self._lodged) > MAX_CLIENTS:  # one of them has left: newcomers push out nobody who is here
+            del self._lodged[next(each for each in self._lodged if each not in self._clients)]
+        return True
+
+
+def _source(connection: ServerConnection) -> str:
+    """The address range of a client; empty at home, in a classroom, and behind a web server on this computer."""
+    address = connection.remote_address
+    return source_of(f"/ip/{address[0]}", relayed=False) if address else ""

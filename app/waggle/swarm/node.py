@@ -83,6 +83,7 @@ class SwarmNode:
         self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent, depth)
         self._gateway = Gateway(
             self._digest, identity.peer_id, self._admission,
+            admits=self._trust.admits, give=self._give, take=self._take,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
         self._gathering = Gathering(
@@ -91,6 +92,7 @@ class SwarmNode:
             mine=lambda: self._offers.expires,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
+        self._listing = asyncio.Lock()
         serve = self._gateway.serve if options.gateway else None
         self._web: Web | None = None
         if options.web_port is not None:
@@ -203,26 +205,35 @@ class SwarmNode:
             self._trust.used(origin, count)
 
     async def _give_payload(self, peer_id: bytes, request: bytes) -> bytes:
-        offer = self._offers.get(request[:DIGEST_BYTES])
         if not self._admission.admits(peer_id, request[DIGEST_BYTES:]):
             return b""
-        lodged = self._gateway.get(request[:DIGEST_BYTES]) if offer is None else offer.blob
-        if not lodged or not self._quota.allows(self._payer(peer_id), len(lodged)):
+        sha256 = request[:DIGEST_BYTES]
+        offer = self._offers.get(sha256)
+        return self._give(peer_id, sha256, self._gateway.get(sha256) if offer is None else offer.blob)
+
+    def _give(self, peer_id: bytes, sha256: bytes, blob: bytes) -> bytes:
+        """A payload for a peer or a light client, counted; empty where its share, or a limit that the person set, is used up."""
+        if not blob or not self._quota.allows(self._payer(peer_id), len(blob)) or not self._traffic.may_send(len(blob)):
             return b""
-        if not self._traffic.may_send(len(lodged)):  # a limit that the person set: the peer asks again later
-            return b""
+        self._traffic.sent(len(blob))
+        offer = self._offers.get(sha256)
         if offer is None:
-            self._traffic.sent(len(lodged))
-            return lodged
-        self._traffic.sent(len(offer.blob))
+            return blob
         self._trust.taken(peer_id, len(offer.record.groups))
-        return self._sent.note("groups", offer.blob, peer_id)
+        return self._sent.note("groups", blob, peer_id)
+
+    def _take(self, size: int) -> bool:
+        """Count what came from, or for, a light client; False beyond a limit that the person set."""
+        allowed = self._traffic.may_receive(size)
+        self._traffic.received(size)
+        return allowed
 
     async def _list(self) -> dict[bytes, bytes]:
         """The directory for a light client: of now, or of the last second."""
-        if time.monotonic() - self._listed[0] >= LISTED_S:
-            found = await self._connection.dht.read(self._gathering.place())
-            self._listed = time.monotonic(), found
+        async with self._listing:  # however many ask, it is read once
+            if time.monotonic() - self._listed[0] >= LISTED_S:
+                found = await self._connection.dht.read(self._gathering.place())
+                self._listed = time.monotonic(), found
         return self._listed[1]
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
@@ -231,7 +242,13 @@ class SwarmNode:
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         own = self._offers.get(sha256)
-        return own.blob if own else await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
+        if own is not None:
+            return own.blob
+        if not self._traffic.may_receive(0):
+            return b""
+        blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
+        self._take(len(blob))
+        return blob
 
     def _give_charter(self, sha256: bytes) -> bytes:
         return self._sent.note("charter", charters.encode(self._charter)) if sha256 == self._digest else b""

@@ -1,9 +1,12 @@
 """The web port of a node: the status page, its figures for programs, and the door of the gateway where that is offered.
 
-It answers GET alone and reads nothing of what is asked but the path.
+It answers GET alone. Pages of elsewhere, open in a browser on this computer, reach neither the gateway (a browser says whose page
+asks) nor, by a name of theirs that leads here, the figures.
 """
 
+import asyncio
 import http
+import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -16,11 +19,13 @@ from websockets.http11 import Request, Response
 from waggle.errors import SwarmError
 from waggle.swarm import status_page
 from waggle.swarm.board import Status
+from waggle.swarm.record import MAX_BLOB
 
 GATEWAY, CHARTER = "/gateway", "/charter"
-MOST = 256  # connections at once
+MOST = 128  # connections at once
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
-MAX_MESSAGE = 4 * 1024 * 1024
+MAX_MESSAGE = MAX_BLOB + 1024
+OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -40,10 +45,13 @@ class Web:
         self._charter = charter
         self._gateway = gateway
         self._server: Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._is_own = False  # open to this computer alone
         self._made: dict[str, tuple[float, bytes]] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises SwarmError for a port in use."""
+        self._is_own = _is_loopback(host)
         quiet = logging.getLogger(f"{__name__}.strangers")
         quiet.setLevel(logging.CRITICAL)  # whatever a stranger sends is not our warning
         try:
@@ -53,7 +61,11 @@ class Web:
                 port,
                 process_request=self._answer,
                 logger=quiet,
+                origins=[None],
                 max_size=MAX_MESSAGE,
+                max_queue=1,
+                open_timeout=OPEN_S,
+                close_timeout=CLOSE_S,
                 server_header=None,
                 compression=None,
             )
@@ -67,6 +79,8 @@ class Web:
         server, self._server = self._server, None
         if server is not None:
             server.close()
+            for each in self._serving:
+                each.cancel()
             await server.wait_closed()
 
     @property
@@ -77,11 +91,19 @@ class Web:
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert self._gateway is not None, "only the gateway's path gets here"
-        await self._gateway(connection)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._gateway(connection)
+        finally:
+            self._serving.discard(task)
 
     def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
         if self._server is not None and len(self._server.connections) > MOST:
             return _response(http.HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"too many at once\n")
+        if self._is_own and not all(_is_ours(host, self.port) for host in request.headers.get_all("Host")):
+            return _response(http.HTTPStatus.FORBIDDEN, "text/plain", b"not by this name\n")
         match request.path.partition("?")[0]:
             case "/":
                 return self._page("text/html", lambda status: status_page.html(status).encode())
@@ -102,6 +124,27 @@ class Web:
             body = make(self._status())
             self._made[kind] = time.monotonic(), body
         return _response(http.HTTPStatus.OK, kind, body)
+
+
+def _is_ours(host: str, port: int) -> bool:
+    """Whether a browser that asks for this host may be here: another name with our own port was made to lead to this computer.
+
+    A web server before us asks by its own name, and with its own port or none.
+    """
+    name, _, number = host.rpartition(":")
+    return number != str(port) or name == "localhost" or _ip(name.strip("[]")) is not None
+
+
+def _is_loopback(host: str) -> bool:
+    found = _ip(host)
+    return host == "localhost" or (found is not None and found.is_loopback)
+
+
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:  # a name
+        return None
 
 
 def _response(status: http.HTTPStatus, kind: str, body: bytes) -> Response:
