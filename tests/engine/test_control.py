@@ -54,7 +54,23 @@ def test_a_damaged_note_of_the_port_is_an_engine_that_does_not_run(tmp_path, mon
         control.ask(home, commands.Status(id="1"))
 
 
-async def test_a_second_engine_for_the_same_folder_is_refused(home):
+async def test_a_port_that_another_program_has_since_a_kill_is_no_engine(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "UNIX", False)
+    home = Home(tmp_path / "h").prepare()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    stranger = await asyncio.start_server(answer, "127.0.0.1", 0)
+    (home.control / "engine.port").write_bytes(b"%d secret" % stranger.sockets[0].getsockname()[1])
+    await asyncio.to_thread(control.require_free, home)
+    stranger.close()
+
+
+async def test_a_second_engine_for_the_same_folder_is_refused(home, monkeypatch):
+    monkeypatch.setattr(control, "KNOCK", 0.1)
     with pytest.raises(EngineError, match="Another engine is running"):
         await control.serve(home, obey)
 

@@ -103,6 +103,8 @@ def _connect(home: Home, seconds: float) -> socket.socket:
 def _answers(home: Home) -> bool:
     try:
         _connect(home, KNOCK).close()
+    except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
+        return True
     except OSError:
         return False
     return True

@@ -1,6 +1,7 @@
 """A control socket where there are no unix sockets (Windows): a port of this computer's own, and a secret beside it.
 
-Any program of any user can reach the port; only who can read this user's folder knows the secret that must come first.
+Any program of any user can reach the port; only who can read this user's folder knows the secret that must come first. The engine
+greets whoever said it: after a kill the port of the note may be another program's.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from waggle import paths
 
 HOST = "127.0.0.1"
 PATIENCE = 5.0  # seconds for the secret to come
+GREETING = b"waggle\n"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -27,6 +29,7 @@ async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
         except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or endless: no business of ours
             said = b""
         if hmac.compare_digest(said.strip(), secret):
+            writer.write(GREETING)
             await talk(reader, writer)
         writer.close()
 
@@ -37,14 +40,27 @@ async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
 
 
 def connect(folder: Path, seconds: float) -> socket.socket:
-    """A connection on which the secret was said; raises OSError where nobody listens."""
+    """A connection on which the secret was said and the greeting heard; raises OSError where no engine listens."""
     try:
         port, secret = _note(folder).read_bytes().split()
         connection = socket.create_connection((HOST, int(port)), seconds)
     except ValueError as error:
         raise FileNotFoundError("the note of port and secret is damaged") from error
-    connection.sendall(secret + b"\n")
+    try:
+        connection.sendall(secret + b"\n")
+        _require_greeting(connection)
+    except OSError:
+        connection.close()
+        raise
     return connection
+
+
+def _require_greeting(connection: socket.socket) -> None:
+    said = b""
+    while len(said) < len(GREETING) and (more := connection.recv(len(GREETING) - len(said))):
+        said += more
+    if said != GREETING:
+        raise ConnectionRefusedError("another program has the port now")
 
 
 def _note(folder: Path) -> Path:
