@@ -1,9 +1,11 @@
 """The album keeps ever rarer pictures, without writing them a second time, and never a large one."""
 
+from pathlib import Path
+
 import pytest
 
 from waggle.engine import album
-from waggle.engine.trying import MOST, _spread
+from waggle.engine.trying import MOST, _model_with, _spread
 
 
 def play(checkpoints, pictures, number: int) -> None:
@@ -42,3 +44,14 @@ def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
     thinned = _spread(kept, MOST)
     assert len(thinned) == min(count, MOST)
     assert thinned[:1] + thinned[-1:] == kept[:1] + kept[-1:]
+
+
+def test_a_picture_is_put_beside_the_words_also_where_folders_are_named_from_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "scratch"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "base/config.json").write_text("words")
+    (tmp_path / "r00000001.safetensors").write_bytes(b"weights")
+    made = _model_with(Path("base"), Path("r00000001.safetensors"), tmp_path / "scratch")
+    assert (made / "config.json").read_text() == "words"
+    assert (made / "model.safetensors").read_bytes() == b"weights"

@@ -5,7 +5,9 @@ The model is loaded a second time for it, so that the round in progress is left 
 
 import asyncio
 import os
+import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -87,7 +89,7 @@ class Trying:
 
     def _answer(self, question: Question, picture: Path | None) -> Completion:
         """One answer of the model with these weights, or as training began."""
-        with tempfile.TemporaryDirectory(prefix="waggle-try-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
             folder = self.folder if picture is None else _model_with(self.folder, picture, Path(scratch))
             opened = open_policy(folder, device=self.device, threads=self.threads)
             prompt = opened.tokens.prompt(self.node.charter.prompt_for(question.text))
@@ -101,9 +103,18 @@ def _model_with(base: Path, weights: Path, folder: Path) -> Path:
     """A model folder with these weights and the base's words."""
     for name in WORDS:
         if (base / name).is_file():
-            os.symlink(base / name, folder / name)
-    os.symlink(weights, folder / "model.safetensors")
+            _place(base / name, folder / name)
+    _place(weights, folder / "model.safetensors")
     return folder
+
+
+def _place(source: Path, place: Path) -> None:
+    """The same file there: linked where this system lets a program do so, which Windows seldom does, else copied."""
+    for link in (os.symlink, os.link):
+        with suppress(OSError):
+            link(source.absolute(), place)
+            return
+    shutil.copyfile(source, place)
 
 
 def _spread(kept: list[tuple[int, Path]], most: int) -> list[tuple[int, Path]]:
