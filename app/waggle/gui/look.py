@@ -136,14 +136,14 @@ class Look(QObject):
         """`gap` is blank room after the drawing: Qt fixes the distance between icon and word at 4 px."""
         made = QIcon()
         for scale in (1, 2, 3):
-            canvas = QPixmap((size + gap) * scale, size * scale)
-            canvas.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(canvas)
-            self.draw_icon(painter, name, role, QRectF(0, 0, size * scale, size * scale))
-            painter.end()
-            canvas.setDevicePixelRatio(scale)
-            made.addPixmap(canvas)
-            made.addPixmap(canvas, QIcon.Mode.Disabled)
+            for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
+                canvas = QPixmap((size + gap) * scale, size * scale)
+                canvas.fill(Qt.GlobalColor.transparent)
+                painter = QPainter(canvas)
+                self.draw_icon(painter, name, ink, QRectF(0, 0, size * scale, size * scale))
+                painter.end()
+                canvas.setDevicePixelRatio(scale)
+                made.addPixmap(canvas, mode)
         return made
 
     def palette(self) -> QPalette:
