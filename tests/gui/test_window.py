@@ -81,6 +81,13 @@ def test_the_rail_changes_pages(window_told: Told, written: list[AnyEvent]) -> N
         assert window.pages[page].isVisible()
 
 
+def test_a_page_that_is_opened_gives_the_focus_to_none_of_its_buttons(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    window.home.hero._main.setFocus()
+    window.show_page("help")
+    assert window.focusWidget() is window.pages["help"]
+
+
 def test_only_the_seen_page_is_drawn(window_told: Told, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
     window = window_told(written)
     drawn: list[str] = []

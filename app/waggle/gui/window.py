@@ -95,6 +95,9 @@ class Window(QWidget):
         self.rail.show_chosen(name)
         if name not in self.pages:
             self.pages[name] = self._add(self._made_when_seen[name]())
+        before, focused = self._stack.currentWidget(), self.focusWidget()
+        if before is not None and focused is not None and before.isAncestorOf(focused):
+            self.pages[name].setFocus()  # else Qt gives it to some button of the page, and a space would press it
         self._stack.setCurrentWidget(self.pages[name])
         self.redraw()
 
