@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QApplication, QFileDialog
+from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from waggle.gui.home import latest_good
@@ -97,11 +98,12 @@ def test_the_feed_is_bounded_and_newest_first(window_told: Told, told: list[AnyE
     assert shown[0]._card is window._current.state.cards[0]
 
 
-def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[AnyEvent]) -> None:
+def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
     assert isinstance(live, Live)
+    qtbot.waitUntil(lambda: not live._feed._later.isActive())
     before = list(live._feed._cards)
     for event in written[-40:]:
         window._current.take(event)

@@ -10,7 +10,7 @@ from waggle import paths
 from waggle.gui.controls import Field
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, card, column, page_head, row, scrolled, text
+from waggle.gui.parts import Button, Line, Page, card, column, head_edges, page_head, row, scrolled, text
 from waggle.gui.report import redacted, report
 from waggle.gui.words import later, tr, visible
 from waggle.protocol.state import State
@@ -190,13 +190,14 @@ class HelpPage(Page):
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
         self._box = column(self.self_test, self.update_asked, self._log, self._report, _keys(look), None, gap=16)
-        self.setLayout(column(self._head, (scrolled(self._box), 1), gap=0))
+        self._area = scrolled(self._box)
+        self.setLayout(column(self._head, (self._area, 1), gap=0))
         self._key: tuple[object, ...] = ()
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
-        self._box.setContentsMargins(edge, 0, edge, edge)
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QProcess, Qt
+from PySide6.QtCore import QProcess, Qt, QTimer
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import QMenu
 
 from waggle import paths
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, menu_button, page_head, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, head_edges, menu_button, page_head, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.stepper import Stepper
 from waggle.gui.words import figure, one_line, plural, told, tr
@@ -17,43 +17,40 @@ from waggle.protocol.state import Card, State
 
 MOST = 12  # cards on screen
 WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
+MADE_AT_ONCE = 3
 
 
-class Feed(QScrollArea):
+class Feed(Scrolled):
     """At most a dozen cards, newest on top; the same widgets are filled again and again."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__()
-        self._look = look
+        empty = text(look, "", "body", "soft", wrap=True)
+        empty_card = card(empty)
+        box = column(empty_card, None, gap=look.space["base"])
+        super().__init__(box)
+        self._look, self._box, self._empty, self._empty_card = look, box, empty, empty_card
         self._cards: list[QuestionCard] = []
-        self._edge = look.space["page"]
-        self._empty = text(look, "", "body", "soft", wrap=True)
-        self._empty_card = card(self._empty)
-        inner = QWidget()
-        inner.setObjectName("scrolled")
-        self._box = column(self._empty_card, None, gap=look.space["base"])
-        inner.setLayout(self._box)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self._show)
+        self._wanted: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(tr("Questions and answers"))
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setWidget(inner)
-        self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
 
     def set_margins(self, edge: int, gap: int) -> None:
-        self._edge = edge
         self._box.setSpacing(gap)
-        self._keep_edges()
-
-    def _keep_edges(self) -> None:
-        """Cards end where the stepper above them ends, with a scroll bar beside them or without."""
-        bar = self.verticalScrollBar()
-        beside = bar.sizeHint().width() if bar.maximum() > 0 else 0
-        self._box.setContentsMargins(self._edge, 0, self._edge - beside, self._look.space["page"])
+        self.set_edges(edge, self._look.space["page"])
 
     def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
-        while len(self._cards) < len(cards):
+        self._wanted = cards, state, now
+        self._empty.setText(empty)
+        self._empty_card.setVisible(not cards)
+        self._show()
+
+    def _show(self) -> None:
+        """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
+        cards, state, now = self._wanted
+        for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
             made = QuestionCard(self._look)
             made.set_columns(self._columns())
             self._cards.append(made)
@@ -62,8 +59,8 @@ class Feed(QScrollArea):
             if i < len(cards):
                 made.show_card(cards[i], state, now)
             made.setVisible(i < len(cards))
-        self._empty.setText(empty)
-        self._empty_card.setVisible(not cards)
+        if len(self._cards) < len(cards):
+            self._later.start(0)
 
     def _columns(self) -> int:
         return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
@@ -109,7 +106,7 @@ class Live(Page):
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         self._head.setSpacing(gap)
         self._feed.set_margins(edge, gap)
 

@@ -288,19 +288,49 @@ class Segments(QFrame):
         return lambda: self.choose(index)
 
 
-def scrolled(box: QLayout) -> QScrollArea:
-    """What is higher than the page, to be moved up and down."""
-    inner = QWidget()
-    inner.setObjectName("scrolled")
-    inner.setLayout(box)
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setWidget(inner)
-    return area
+class Scrolled(QScrollArea):
+    """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none."""
+
+    def __init__(self, box: QLayout) -> None:
+        super().__init__()
+        self._edges: tuple[int, int] | None = None
+        self._inner = box
+        inner = QWidget()
+        inner.setObjectName("scrolled")
+        inner.setLayout(box)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(inner)
+        self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
+
+    def set_edges(self, edge: int, below: int) -> None:
+        """Room at the sides, in which the scroll bar stands too, and below the last part."""
+        self._edges = edge, below
+        self._keep_edges()
+
+    def _keep_edges(self) -> None:
+        if self._edges is None:
+            return
+        edge, below = self._edges
+        bar = self.verticalScrollBar()
+        beside = edge - (bar.sizeHint().width() if bar.maximum() > 0 else 0)
+        away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        self._inner.setContentsMargins(beside if away else edge, 0, edge if away else beside, below)
 
 
-def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QHBoxLayout:
-    return row((column(text(look, title, "title"), line, gap=2), 1), *actions, gap=8)
+def scrolled(box: QLayout) -> Scrolled:
+    return Scrolled(box)
+
+
+def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
+    """Title and actions on one line; what the page says in a sentence has all of the next one."""
+    name = text(look, title, "title")
+    name.setFixedHeight(look.px(40))
+    return column(row((name, 1), *actions), line, gap=0)
+
+
+def head_edges(edge: int, *, compact: bool, below: int = 0) -> Edges:
+    """Room around a page's head."""
+    return edge, 12 if compact else 22, edge, below

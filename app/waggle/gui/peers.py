@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
-from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, text
 from waggle.gui.peer_strip import PeerStrip
 from waggle.gui.peer_table import PeerTable, PeerView
 from waggle.gui.swarm_picture import SwarmPicture
@@ -161,7 +161,7 @@ class Peers(Page):
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
         self._box.setSpacing(gap)
         self._band.setFixedHeight(226 if self.compact else 250)
 

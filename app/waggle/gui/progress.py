@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
 from waggle.gui.words import figure, plural, tr
@@ -91,7 +91,7 @@ class Progress(Page):
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
+        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
@@ -104,7 +104,7 @@ class Progress(Page):
             self._held, self._reward = HeldOutChart(self.look), RewardChart(self.look)
             self._held_room.addWidget(self._held)
             self._reward_room.addWidget(self._reward)
-        self._draw()
+            self._draw()
 
     def show_state(self, state: State, now: float) -> None:
         self._state = state
@@ -145,7 +145,7 @@ class Progress(Page):
         state, axis = self._state, series.AXES[self._axis.index]
         ends, bands = charts.ends(state, axis), charts.bands(state, axis)
         held.show_state(state, axis, ends, bands)
-        reward.show_state(state, axis, ends, bands)
+        QTimer.singleShot(0, reward, lambda: reward.show_state(state, axis, ends, bands))  # a turn each: no key waits for both
         scores = state.held_out
         self._waiting.setVisible(not scores)
         self._figure.setText(f"{100 * scores[-1].right / scores[-1].total:.1f}%" if scores and scores[-1].total else "")

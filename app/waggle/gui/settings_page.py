@@ -2,12 +2,12 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Field
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, column, held, page_head, row, rule, scrolled, text
+from waggle.gui.parts import Button, Line, Page, column, head_edges, held, page_head, row, rule, scrolled, text
 from waggle.gui.privacy import Privacy
 from waggle.gui.profile import Profile
 from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide
@@ -99,7 +99,7 @@ class SettingsPage(Page):
         self.privacy.commanded.connect(self.commanded)
         self._none = text(look, "", "body", "soft")
         self._box = column(*self._cards[:3], self.privacy, *self._cards[3:], self._none, None, gap=16)
-        self._area: QScrollArea = scrolled(self._box)
+        self._area = scrolled(self._box)
         self._head = page_head(look, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)
@@ -116,8 +116,8 @@ class SettingsPage(Page):
         return held(row(words, None, self.profile))
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(edge, 18 if self.compact else 28, edge, gap)
-        self._box.setContentsMargins(edge, 0, edge, edge)
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:

@@ -8,7 +8,21 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QLayout, QStackedWidget,
 
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, held, page_head, row, scrolled, text
+from waggle.gui.parts import (
+    Button,
+    Line,
+    Page,
+    Scrolled,
+    Segments,
+    card,
+    column,
+    head_edges,
+    held,
+    page_head,
+    row,
+    scrolled,
+    text,
+)
 from waggle.gui.pausing import command_id
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
@@ -74,8 +88,8 @@ class Swarms(Page):
         for view in views:
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
-        self._box = column(page_head(look, tr("Swarms"), self._line, *actions), (self._views, 1))
-        self.setLayout(self._box)
+        self._head = page_head(look, tr("Swarms"), self._line, *actions)
+        self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -85,8 +99,14 @@ class Swarms(Page):
             super().keyPressEvent(event)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
-        self._box.setSpacing(gap)
+        below = 20 if self.compact else 24
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        for place in range(self._views.count()):
+            view = self._views.widget(place)
+            if isinstance(view, Scrolled):
+                view.set_edges(edge, below)
+            elif view is not None:
+                view.setContentsMargins(edge, 0, edge, below)
         self._cards.setSpacing(gap)
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")

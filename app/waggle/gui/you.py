@@ -12,7 +12,7 @@ from waggle.gui.home import Figure
 from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Sign
-from waggle.gui.parts import Button, Line, Page, card, column, frame, held, page_head, row, scrolled, text
+from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.share_card import picture
 from waggle.gui.words import duration, figure, one_line, plural, tr
@@ -65,15 +65,19 @@ class You(Page):
         self._low = row((self._aha_card(), 3), (self._me_card(), 2))
         self._body = column(self._top, self._calendar_card(), self._low, None)
         self._views = QStackedWidget()
-        self._views.addWidget(scrolled(self._body))
-        self._views.addWidget(held(column(self._identity, None)))
-        self._box = column(page_head(look, tr("You"), self._line, self._share), (self._views, 1))
-        self.setLayout(self._box)
+        self._area, self._alone = scrolled(self._body), column(self._identity, None)
+        self._views.addWidget(self._area)
+        self._views.addWidget(held(self._alone))
+        self._head = page_head(look, tr("You"), self._line, self._share)
+        self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(edge, 18 if self.compact else 28, edge, 20 if self.compact else 24)
-        for box in (self._box, self._body, self._top, self._low):
+        below = 20 if self.compact else 24
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, below)
+        self._alone.setContentsMargins(edge, 0, edge, below)
+        for box in (self._body, self._top, self._low):
             box.setSpacing(gap)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
