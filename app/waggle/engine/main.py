@@ -27,6 +27,7 @@ from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import rebuild
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
+from waggle.policy.choose import let_go
 from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
 
@@ -128,6 +129,7 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
 async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
     chosen = swarms.applied(home, choices.begin())
+    let_go()
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     before = teller.state
@@ -155,7 +157,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             teller.tell(events.Warned(title=title, advice=f"The damaged file is kept as {history.set_aside}."))
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
         looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
-        stack.callback(looking.cancel)
+        stack.push_async_callback(_end, looking)
         try:
             prepared = await prepare(
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
@@ -179,7 +181,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         for task in (watching, looking):
             if _failed(task):
                 task.result()
-        watching.cancel()
+        await _end(watching)
     return _ended(lifecycle, teller, desk, contribution.round)
 
 
@@ -215,6 +217,12 @@ async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, f
             short = False
             lifecycle.hindered(None)
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _end(task: asyncio.Future[None]) -> None:
+    """Cancel a task and wait until it is gone, and with it the model that it held."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 def _failed(task: asyncio.Future[None]) -> bool:

@@ -1,5 +1,6 @@
 """Opens a policy on the best device there is, and says which and why. Importing this file imports no backend."""
 
+import gc
 import os
 import platform
 import sys
@@ -54,6 +55,16 @@ def use_threads(count: int) -> None:
     import torch
 
     torch.set_num_threads(count)
+
+
+def let_go() -> None:
+    """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
+    gc.collect()  # an engine and its gate refer to each other
+    if "torch" in sys.modules:
+        import torch
+
+        torch.cuda.empty_cache()
+        torch.xpu.empty_cache()
 
 
 def open_policy(
