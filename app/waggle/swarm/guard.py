@@ -23,6 +23,7 @@ REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatur
 SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
 OWN_CAP = 32 * SHARD_CAP  # entries under all keys of one's own charter
 FOREIGN_CAP = 4096  # entries of all other charters together
+CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 
 
@@ -58,6 +59,7 @@ class Guard:
         self._member = member
         self._clock = clock
         self._verified: set[bytes] = set()
+        self._cleared_at = 0.0
         self._rooms: dict[bytes, dict[bytes, float]] = {}  # key (empty: all foreign ones) -> whose entry -> until when
 
     def validate(self, record: Entry) -> bool:
@@ -99,6 +101,9 @@ class Guard:
 
     def _clear_out(self) -> None:
         now = self._clock()
+        if abs(now - self._cleared_at) < CLEAR_S:
+            return
+        self._cleared_at = now
         for room in self._rooms.values():
             for gone in [tenant for tenant, until in room.items() if until < now]:
                 del room[gone]

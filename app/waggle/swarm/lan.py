@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zeroconf import Zeroconf
 
 KIND = "_waggle._tcp.local."
-MAX_FOUND = 64  # addresses suggested in the life of a node: a flood of made-up ones ends there
+MAX_FOUND = 16  # addresses suggested in the life of a node: made-up ones must not push out the 64 that are remembered
 MAX_ADDRESS = 200  # characters; a property holds 255 bytes
 ASK_MS = 3000
 

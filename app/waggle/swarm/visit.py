@@ -1,6 +1,8 @@
 """A visit: looks at a swarm through the seeds of an invite without taking part, under an identity that is used once."""
 
+import asyncio
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from waggle.swarm.options import SwarmOptions
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
+SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen that never answer
+
 
 @dataclass(frozen=True)
 class Visited:
@@ -23,33 +27,34 @@ class Visited:
     members: int
 
 
-async def visit(invite: Invite, host: str) -> Visited:
-    """Raises SwarmError where the network cannot be opened, CharterError where all that seeds gave is wrong."""
+async def visit(invite: Invite, host: str, patience: float = SEEDS_S) -> Visited:
+    """Look for so many seconds at most. SwarmError where the network cannot be opened, CharterError where all seeds lie."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = identity.load_or_create(Path(folder) / "identity.key")
         dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=invite.charter), port=0)
         try:
-            return await _look(dht, invite)
+            return await _look(dht, invite, patience)
         finally:
             await dht.close()
 
 
-async def _look(dht: Dht, invite: Invite) -> Visited:
+async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
     answered, wrong = False, None
     charter: Charter | None = None
-    for address in invite.seeds:
-        try:
-            await dht.connect(address)
-            answered = True
-            document = await dht.fetch_charter(peer_of(address), invite.charter)
-        except PeerAway:  # the next seed may be there
-            continue
-        try:
-            charter = charters.decode(document, expected=invite.charter) if document else charter
-        except CharterError as error:  # damaged, or a lie: another seed may have the true one
-            wrong = error
-        if charter is not None:
-            break
+    with suppress(TimeoutError):  # whoever has not answered by now is away
+        async with asyncio.timeout(patience):
+            for address in invite.seeds:
+                try:
+                    await dht.connect(address)
+                    answered = True
+                    document = await dht.fetch_charter(peer_of(address), invite.charter)
+                    charter = charters.decode(document, expected=invite.charter) if document else None
+                except PeerAway:  # the next seed may be there
+                    continue
+                except CharterError as error:  # damaged, or a lie: another seed may have the true one
+                    wrong = error
+                if charter is not None:
+                    break
     if charter is None and wrong is not None:
         raise wrong
     return Visited(charter, answered, await _members(dht, invite.charter) if answered else 0)
