@@ -278,6 +278,33 @@ def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identit
     assert ear.heard == [GatewayDoubted(address="two", shown=1, known=10)]
 
 
+async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    async def never() -> dict[bytes, bytes]:
+        return await asyncio.get_running_loop().create_future()
+
+    origin = fresh_identity(tmp_path, "origin")
+    known = {origin.peer_id: announcements.signed(announced(charter), origin)}
+
+    async def all_of_them() -> dict[bytes, bytes]:
+        return known
+
+    async with (
+        lending(charter, fresh_identity(tmp_path, "silent"), listed=never) as (silent, _),
+        lending(charter, fresh_identity(tmp_path, "open"), listed=all_of_them) as (other, _),
+    ):
+        chosen, ear = options(gateways=(silent, other)), Ear()
+        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+        try:
+            await node.start()
+            await ear.hear(ReachFound, lambda news: news.peers == 2)
+            async with asyncio.timeout(light.CALL_S - 1):
+                assert await node.dht.read("") == known
+        finally:
+            await node.close()
+
+
 WITHOUT_HIVEMIND = """
 import importlib, pkgutil, sys
 sys.modules["hivemind"] = None  # to import it fails, and nobody finds it: as on Windows

@@ -50,6 +50,7 @@ from waggle.tasks.charter import PROTOCOL, Charter
 MAX_GATEWAYS = 4
 MAX_ANSWER = 4 * 1024 * 1024
 CALL_S = 10.0
+LATE_S = 1.0  # that the others are waited for after the first gateway has answered
 HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
 
@@ -202,14 +203,21 @@ class Gates:
         return []
 
     async def _of_all(self, make: Callable[[int], Ask]) -> dict[str, Answer]:
-        gates = list(self.open.values())
-        answers = await asyncio.gather(*(gate.ask(make) for gate in gates), return_exceptions=True)
-        found = {}
-        for gate, answer in zip(gates, answers, strict=True):
-            if isinstance(answer, Answer):
-                found[gate.address] = answer
-            elif not isinstance(answer, PeerAway):
-                raise answer
+        asking = {asyncio.create_task(gate.ask(make)): gate.address for gate in self.open.values()}
+        found: dict[str, Answer] = {}
+        try:
+            left = set(asking)
+            while left:
+                patience = LATE_S if found else None  # a silent one holds up neither the others nor this node
+                done, left = await asyncio.wait(left, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                for each in done:
+                    with suppress(PeerAway):  # another may answer
+                        found[asking[each]] = each.result()
+        finally:
+            for each in asking:
+                each.cancel()
         if not found:
             raise PeerAway("no gateway answers")
         return found
