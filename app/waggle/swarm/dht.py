@@ -39,6 +39,8 @@ MAX_KEYS = 16  # in one DHT call: ours name one
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
+# Of one circuit, whose ends need be no nodes of ours. p2pd would take 16 MiB for each way of it, and carry 4 GiB.
+RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
 BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
@@ -325,7 +327,10 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
         @staticmethod
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery p2pd looks for relays among all peers, for three minutes, before it asks those it was given.
-            relaying = {"relayService": True, "relayMaxReservations": RESERVATIONS, "relayMaxCircuits": CIRCUITS}
+            relaying = {
+                "relayService": True, "relayMaxReservations": RESERVATIONS, "relayMaxCircuits": CIRCUITS,
+                "relayBufferSize": RELAY_BUFFER, "relayDataLimit": RELAYED,
+            }  # fmt: skip
             service = relaying if options.relay else {"relayService": False}
             return p2p._make_process_args(*arguments, relayDiscovery=False, **service, **named)
 
