@@ -334,3 +334,12 @@ def rows(view: TryView) -> list[AnswerRow]:
 
 def names(view: TryView) -> list[str]:
     return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+
+
+def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_page("peers")
+    window.peers._invite.click()
+    assert window.page == "swarms"
+    assert swarms._views.currentIndex() == INVITE
+    assert isinstance(sent[-1], commands.WriteInvite)

@@ -59,7 +59,7 @@ class Picker(QComboBox):
         self.view().setAccessibleName(name)
         self.setAccessibleName(name)
         self.setFixedHeight(look.size["control"])
-        self.setMinimumWidth(look.px(170))
+        self.setMinimumWidth(look.px(180))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.activated.connect(lambda place: self.changed.emit(self._values[place]))
@@ -106,12 +106,12 @@ class Number(QDoubleSpinBox):
         self.setDecimals(0 if whole else 1)
         self.setRange(low, high)
         self.setSingleStep(step)
-        self.setSuffix(f" {unit}" if unit else "")
+        self.setSuffix(unit if unit == "%" else f" {unit}" if unit else "")
         self.setSpecialValueText(zero)
         self.setFont(look.font("label"))
         self.setAccessibleName(name)
         self.setFixedHeight(look.size["control"])
-        self.setMinimumWidth(look.px(170))
+        self.setMinimumWidth(look.px(180))
         self.lineEdit().setTextMargins(10, 0, 10, 0)
         self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -141,7 +141,7 @@ class Field(QLineEdit):
     def __init__(self, look: Look, name: str, hint: str = "", *, several: bool = False) -> None:
         super().__init__()
         self._several = several
-        self.setFont(look.font("label"))
+        self.setFont(look.font("body"))
         self.setAccessibleName(name)
         self.setPlaceholderText(hint)
         self.setFixedHeight(look.size["control"])

@@ -68,7 +68,7 @@ class Hero(QFrame):
         head = row(self._chip, self._since, self._why_button, None, gap=10)
         self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
-        self._below = row(self._use, self.profile, 4, self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
+        self._below = row(self._use, self.profile, self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
         self._box = column(top, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
         self.setLayout(self._box)

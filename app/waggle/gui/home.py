@@ -33,7 +33,7 @@ class Figure(QFrame):
         self._line = Line(look, role="caption", tone="text_faint")
         head = row(Sign(look, icon, "accent_text"), text(look, title, "label", "soft"), None)
         number = row(self._value, column(None, self._unit, 5, gap=0), None, gap=6)
-        self.setLayout(column(head, number, self._line, gap=2, margins=(18, 14, 18, 14)))
+        self.setLayout(column(head, number, self._line, gap=2, margins=(20, 14, 16, 14)))
 
     def say(self, value: int, unit: str, line: str) -> None:
         self._value.setText(figure(value))
@@ -149,7 +149,7 @@ class GoodAnswer(QFrame):
         for widget in (self._well, self._reward, self._who):
             widget.setVisible(self._found is not None)
         if self._found is None:
-            self._question.say(tr("None yet: the first right answer, yours or a peer's, will stand here."))
+            self._question.say(tr("None yet: the first right answer, yours or a peer's, appears here."))
             return
         card, answer = self._found
         self._when.say(ago(card.at, now))

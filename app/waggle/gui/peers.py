@@ -1,13 +1,13 @@
 """Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
-from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, text
-from waggle.gui.peer_strip import PeerStrip
+from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, set_tip, text
+from waggle.gui.peer_strip import PeerStrip, hindrance
 from waggle.gui.peer_table import PeerTable, PeerView
 from waggle.gui.swarm_picture import SwarmPicture
 from waggle.gui.words import one_line, plural, tr
@@ -27,7 +27,7 @@ def headline(state: State) -> str:
     here = [peer for peer in state.peers.values() if peer.connection != "gone"]
     training = len(state.members)
     if not here:
-        return tr("Computers that train with you will stand here")
+        return tr("Computers that train with you appear here")
     if not training:
         return plural(len(here), "%n computer is connected", "%n computers are connected")
     words = plural(training, "%n computer is training with you", "%n computers are training with you")
@@ -136,10 +136,14 @@ def _legend(look: Look) -> QBoxLayout:
 class Peers(Page):
     """Picture, reach, table and the chosen peer; while nobody is here, one sentence instead of the table."""
 
+    invite_wanted = Signal()
+
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._state, self._now, self._chosen = State(), 0.0, ""
         self._line = Line(look, role="small", tone="text_soft")
+        self._invite, self._replay = Button(look, tr("Invite someone"), "primary", "invite"), False
+        self._invite.clicked.connect(self.invite_wanted)
         self._picture, self._reach = SwarmPicture(look), Reach(look)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._legend = held(_legend(look))
@@ -156,7 +160,7 @@ class Peers(Page):
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(held(column(card(self._empty), None)))
-        self._box = column(page_head(look, tr("Peers"), self._line), self._band, (self._below, 1))
+        self._box = column(page_head(look, tr("Peers"), self._line, self._invite), self._band, (self._below, 1))
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -169,6 +173,9 @@ class Peers(Page):
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
+        self._invite.setVisible(state.reach != "solo" and not self._replay)
+        self._invite.setEnabled(not hindrance(state))
+        set_tip(self._invite, hindrance(state))
         self._picture.show_peers(state.ready.node if state.ready else "", peers)
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
@@ -183,6 +190,7 @@ class Peers(Page):
 
     def show_replay(self) -> None:
         """There is no engine to ask."""
+        self._replay = True
         self._strip.show_replay()
 
     def release(self) -> None:

@@ -20,6 +20,7 @@ from waggle.protocol.state import State
 if TYPE_CHECKING:
     from waggle.gui.charts import HeldOutChart, RewardChart
 
+FRAME_MS = 20
 ASK_AGAIN = 100  # rounds
 
 
@@ -145,7 +146,7 @@ class Progress(Page):
         state, axis = self._state, series.AXES[self._axis.index]
         ends, bands = charts.ends(state, axis), charts.bands(state, axis)
         held.show_state(state, axis, ends, bands)
-        QTimer.singleShot(0, reward, lambda: reward.show_state(state, axis, ends, bands))  # a turn each: no key waits for both
+        QTimer.singleShot(FRAME_MS, reward, lambda: reward.show_state(state, axis, ends, bands))  # no key waits for both
         scores = state.held_out
         self._waiting.setVisible(not scores)
         self._figure.setText(f"{100 * scores[-1].right / scores[-1].total:.1f}%" if scores and scores[-1].total else "")

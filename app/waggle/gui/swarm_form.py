@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Segments, column, frame, row, text
 from waggle.gui.pausing import command_id
-from waggle.gui.words import plural, tr, visible
+from waggle.gui.words import plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm
 from waggle.protocol.gatherings import SpecialtyOffer
 
@@ -102,8 +102,8 @@ class SwarmForm(QFrame):
         self._offers = offers
         self._model.clear()
         for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, one.title)):
-            topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
-            item = QStandardItem(f"{tr(offer.title)}{topic}")
+            topic = "" if offer.title.lower() == offer.topic else f"  ·  {told(offer.topic)}"
+            item = QStandardItem(f"{told(offer.title)}{topic}")
             item.setCheckable(True)
             item.setData(offer, OFFER)
             self._model.appendRow(item)
@@ -147,7 +147,7 @@ class SwarmForm(QFrame):
         if offer is None:
             return
         level = level_of(offer, LEVELS[self._level.index])
-        words = tr("%1: a question, %2").replace("%1", offer.title).replace("%2", tr(level))
+        words = tr("%1: a question, %2").replace("%1", told(offer.title)).replace("%2", tr(level))
         if level != LEVELS[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)

@@ -8,20 +8,20 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, column, frame, held, row, rule, text
 from waggle.gui.qr import QrCode
-from waggle.gui.words import one_line, plural, tr, visible
+from waggle.gui.words import later, one_line, plural, told, tr, visible
 from waggle.protocol.gatherings import InviteRead, InviteWritten, SwarmShown
 
 MOST_TITLES = 9
 MOST_SAMPLES = 3
 SAMPLE = 220  # characters
-DIFFICULTIES = {"easy": "easy", "standard": "standard", "hard": "hard"}
+DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
 SHARED = "Your model's answers as plain text, a made-up name and a public key, and your network address to those you meet."
 STAYS = "Your files, what you type, your real name, and the model itself."
 
 
 def trains_on(swarm: SwarmShown) -> str:
     """Its specialties in one line, with their difficulty where it is one for all."""
-    titles = [one_line(one.title) for one in swarm.specialties]
+    titles = [told(one_line(one.title)) for one in swarm.specialties]
     shown = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         shown += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
@@ -72,7 +72,7 @@ def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
         words = " ".join(one.sample.split())
         cut = words if len(words) <= SAMPLE else f"{words[:SAMPLE]}…"
         parts.append(
-            held(column(text(look, one_line(one.title), "tag", "soft"), text(look, visible(cut), "mono", wrap=True), gap=1))
+            held(column(text(look, told(one_line(one.title)), "tag", "soft"), text(look, visible(cut), "mono", wrap=True), gap=1))
         )
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 
@@ -200,9 +200,9 @@ class Invitation(QFrame):
         )  # fmt: skip
         self.setLayout(row(column(self._code, None), (words, 1), gap=28, margins=(24, 24, 24, 20)))
 
-    def show_invite(self, told: InviteWritten | None, swarm: str, *, private: bool) -> None:
+    def show_invite(self, written: InviteWritten | None, swarm: str, *, private: bool) -> None:
         self._title.say(tr("Invite someone to %1").replace("%1", swarm))
-        self.link = told.link if told else ""
+        self.link = written.link if written else ""
         self._code.show_words(self.link)
         if self._field.text() != self.link:
             self._field.setText(self.link)
@@ -211,8 +211,8 @@ class Invitation(QFrame):
         for button in (self._copy, self._save):
             button.setEnabled(bool(self.link))
         waiting = tr("Asking for this computer's addresses.")
-        still = tr("It stays true while this computer, or another one it names, is on.")
-        self._reach.setText(f"{tr(told.reach)} {still}" if told else waiting)
+        still = tr("The link works while this computer, or another one it names, is on.")
+        self._reach.setText(f"{tr(written.reach)} {still}" if written else waiting)
         key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")

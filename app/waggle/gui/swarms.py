@@ -68,8 +68,8 @@ class Swarms(Page):
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(look, tr("Create a swarm"), icon="swarms")
         self._new.clicked.connect(self._show_form)
-        self._ask_others = Button(look, tr("Invite someone"), "primary", "share")
-        self._ask_others.clicked.connect(self._show_invitation)
+        self._ask_others = Button(look, tr("Invite someone"), "primary", "invite")
+        self._ask_others.clicked.connect(self.show_invitation)
         self._form, self._invitation = SwarmForm(look), Invitation(look)
         self._form.wanted.connect(self._create)
         self._form.declined.connect(self.show_list)
@@ -194,7 +194,8 @@ class Swarms(Page):
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms
         if self._views.currentIndex() >= MODELS:
-            return one_line(self._state.ready.model) if self._state.ready else tr("No model is loaded.")
+            model = self._state.ready
+            return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("The engine is going there; your model comes along.")
         if why_not or told is None:
@@ -212,7 +213,7 @@ class Swarms(Page):
         self._listed = drawn
         _empty(self._cards)
         if told is None:
-            self._cards.addWidget(card(text(self.look, why_not or tr("The swarms you know appear here."), "body", "soft")))
+            self._cards.addWidget(card(text(self.look, tr("The swarms you know appear here."), "body", "soft")))
         else:
             mine = [self._card(one, members, why_not) for one in told.swarms if one.active]
             others = [self._card(one, None, why_not) for one in told.swarms if not one.active]
@@ -275,7 +276,7 @@ class Swarms(Page):
         self._ask_others.setVisible(False)
         self._form.reset()
 
-    def _show_invitation(self) -> None:
+    def show_invitation(self) -> None:
         self._waiting = "invite"
         self._views.setCurrentIndex(INVITE)
         self._ask_others.setVisible(False)

@@ -11,7 +11,7 @@ from waggle.gui.paint import Chip
 from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.span_text import SpanText
-from waggle.gui.words import one_line, plural, reward, tr, visible
+from waggle.gui.words import one_line, plural, reward, told, tr, visible
 from waggle.protocol.commands import AskModel, PoseQuestion
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import State
@@ -80,7 +80,10 @@ class TryView(QWidget):
         self._menu = menu_button(look, tr("Specialty"), small=True)
         self._next = Button(look, tr("Another question"), small=True)
         self._next.clicked.connect(self._another)
-        self._question, self._about = text(look, "", "mono", wrap=True), Line(look, role="small", tone="text_soft")
+        self._question, self._about = (
+            text(look, "", "mono", wrap=True),
+            Line(look, tr("It appears here when the engine runs"), "small", "text_soft"),
+        )
         self._mine = QLineEdit()
         self._mine.setFont(look.font("mono"))
         self._mine.setAccessibleName(tr("Your own answer"))
@@ -97,8 +100,9 @@ class TryView(QWidget):
         self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
         head = row((text(look, tr("A question it never trains on"), "heading"), 1), self._menu, self._next)
-        well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
-        asking = card(head, self._about, well, held(row((self._mine, 1), self._go)), self._said, gap=10)
+        self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
+        self._well.hide()
+        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._said, gap=10)
         self._answers = card(row((self._verdict, 1), self._blind), self._rows, gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
@@ -129,7 +133,7 @@ class TryView(QWidget):
 
     def _offer(self) -> None:
         ready = self._state.ready
-        titles = {one.dataset: one_line(one.title) for one in ready.specialties} if ready else {}
+        titles = {one.dataset: told(one_line(one.title)) for one in ready.specialties} if ready else {}
         if titles == self._titles:
             return
         self._titles = titles
@@ -162,8 +166,9 @@ class TryView(QWidget):
     def _show_question(self, posed: QuestionPosed) -> None:
         self._waiting = ""
         self._question.setText(visible_lines(posed.question))
-        self._about.say(tr("%1, question %2; pinned until you ask for another").replace("%1", one_line(posed.title)).replace(
-            "%2", str(posed.number)))  # fmt: skip
+        self._well.show()
+        words = tr("%1, question %2; pinned until you ask for another").replace("%1", told(one_line(posed.title)))
+        self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
         self._shown = None
         self._answers.hide()

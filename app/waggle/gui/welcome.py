@@ -210,7 +210,6 @@ class Welcome(QWidget):
         self._swarm_chosen = place
         for i, choice in enumerate(self._choices):
             choice.show_chosen(i == place)
-        self._link.setVisible(place == 2)
         if place == 2:
             self._link.setFocus()
 
@@ -239,7 +238,7 @@ class Choice(QFrame):
         self._button.setCheckable(True)
         self._button.setAccessibleDescription(line)
         self._button.clicked.connect(self.chosen)
-        self._tick = Sign(look, "check", "accent_text")
+        self._tick, self._more = Sign(look, "check", "accent_text"), None  # type: tuple[Sign, QWidget | None]
         self._box = column(
             row(Sign(look, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
             row(34, (text(look, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
@@ -247,12 +246,15 @@ class Choice(QFrame):
         self.setLayout(self._box)
 
     def add(self, widget: QWidget) -> None:
-        self._box.addLayout(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
+        self._more = held(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
+        self._box.addWidget(self._more)
 
     def show_chosen(self, chosen: bool) -> None:
         restyle(self, "chosen", "true" if chosen else "false")
         self._button.setChecked(chosen)
         self._tick.setVisible(chosen)
+        if self._more is not None:
+            self._more.setVisible(chosen)
 
     def mousePressEvent(self, _event: object) -> None:
         """The whole box can be pressed; the keyboard has the button."""
@@ -261,7 +263,8 @@ class Choice(QFrame):
 
 def _page(look: Look, title: str, line: str, *parts: QWidget | int) -> QWidget:
     head = text(look, title, "hero", wrap=True)
-    return held(column(None, head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14))
+    """Every title stands at the same height, whatever follows it."""
+    return held(column(20, head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14))
 
 
 def _point(look: Look, icon: str, title: str, line: str) -> QWidget:

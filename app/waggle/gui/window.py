@@ -74,6 +74,7 @@ class Window(QWidget):
         self.rail.chosen.connect(self.show_page)
         self.home.page_wanted.connect(self.show_page)
         self.home.start_wanted.connect(self.start_wanted)
+        self.peers.invite_wanted.connect(self._invite)
         self.home.hero.profile.chosen.connect(choices.set)
         choices.refused.connect(self.refused)
         current.changed.connect(self.redraw)
@@ -171,6 +172,10 @@ class Window(QWidget):
         self.setWindowTitle(tr("Waggle: closing"))
         self.notice(tr("Finishing this step, then closing."))
         self._notice_end.stop()
+
+    def _invite(self) -> None:
+        self.show_page("swarms")
+        self.swarms.show_invitation()
 
     def show_invite(self, link: str) -> None:
         """A link, or a file with one, came from outside: it is looked at, never joined by itself."""

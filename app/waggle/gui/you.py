@@ -15,7 +15,7 @@ from waggle.gui.paint import Avatar, Sign
 from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.share_card import picture
-from waggle.gui.words import duration, figure, one_line, plural, tr
+from waggle.gui.words import duration, figure, one_line, plural, told, tr
 from waggle.protocol.commands import QueryDays, QueryHistory
 from waggle.protocol.events import Aha
 from waggle.protocol.person import Day
@@ -29,7 +29,7 @@ RESTING = ("preparing", "problem", "stopped")
 
 def aha_words(aha: Aha) -> tuple[str, str]:
     """What was found, and from whom it came."""
-    found = one_line(aha.specialty)
+    found = told(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
     else:
@@ -91,7 +91,9 @@ class You(Page):
         self._ask()
         ready, resting = state.ready, state.phase in RESTING
         self._face.show_identity(ready.node if ready else "", mine=True)
-        self._name.say(one_line(ready.name) if ready else "–")
+        self._face.setVisible(ready is not None)
+        self._key.setVisible(ready is not None)
+        self._name.say(one_line(ready.name) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
         for button in (*self._acts, self._share):
             button.setEnabled(ready is not None and not resting)
@@ -125,21 +127,21 @@ class You(Page):
                 self.commanded.emit(command)
 
     def _show_figures(self) -> None:
-        told = self._state.days
-        total = told.all if told else Day(date="1970-01-01", rounds=0, answers=0)
-        since = tr("since %1").replace("%1", total.date) if total.rounds else tr("counted from the first round on")
+        days_told = self._state.days
+        total = days_told.all if days_told else Day(date="1970-01-01", rounds=0, answers=0)
+        since = tr("since %1").replace("%1", total.date) if total.rounds else tr("nothing yet")
         answers, right, learned, used = self._figures
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
         right.say(total.right, "", tr("%1 of all").replace("%1", f"{100 * total.right / max(1, total.answers):.1f}%"))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
-        taken = told.taken if told else 0
-        used_by = told.used_by if told else 0
+        taken = days_told.taken if days_told else 0
+        used_by = days_told.used_by if days_told else 0
         shared = plural(taken, "they took %n group of yours", "they took %n groups of yours")
-        used.say(used_by, plural(used_by, "peer", "peers"), shared if used_by else tr("nobody has taken anything yet"))
-        if not told or not total.rounds:
+        used.say(used_by, plural(used_by, "peer", "peers"), shared if used_by else tr("nobody yet"))
+        if not days_told or not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
-        days = len(told.days)
+        days = len(days_told.days)
         words = plural(days, "You contributed on %n day", "You contributed on %n days")
         used_words = plural(used_by, "; your answers were used by %n peer", "; your answers were used by %n peers")
         self._line.say(words + (used_words if used_by else ""))
@@ -200,7 +202,7 @@ class You(Page):
             line = Line(self.look, whose, "small", "text_soft", right=True)
             self._ahas_box.addWidget(held(row(sign, (Line(self.look, found, "body"), 1), line, gap=10)))
         if not ahas:
-            words = tr("The first right answer in each specialty will stand here, with the peer it was learned from.")
+            words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
 
     def _fill_table(self, days: tuple[Day, ...]) -> None:
