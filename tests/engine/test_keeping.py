@@ -51,7 +51,7 @@ class Node:
         saved, checkpointed, self.aside = restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
         self.remembering = Remembering(self.policy)
-        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now)
+        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
 
     def learn(self) -> None:
         self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
@@ -114,6 +114,15 @@ def test_a_stop_while_a_round_cannot_be_kept_leaves_no_step_of_it_behind(tmp_pat
     assert (again.round, again.policy.steps) == (3, 3)
     again.play()
     assert np.array_equal(again.policy.weights, whole.policy.weights)
+
+
+def test_what_was_learned_again_after_a_kill_is_in_the_checkpoint_of_the_next_end_though_no_round_followed(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(4):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    Node(tmp_path).keeper.leave()
+    assert folders(tmp_path) == ["r00000001", "r00000004"]
 
 
 def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(tmp_path):

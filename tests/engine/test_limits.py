@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import waggle
 from waggle import paths
@@ -16,7 +17,9 @@ from waggle.engine.frugality import Frugality, grew
 from waggle.engine.gate import Gate
 from waggle.engine.keeping import Remembering
 from waggle.errors import Stopped
+from waggle.policy.choose import open_policy
 from waggle.rl.batch import Sampled, SampleParams, nothing
+from waggle.settings import Computer
 
 
 class Hours:
@@ -88,6 +91,21 @@ child.communicate(b"x"); ends.set()
     environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["True", "19", "19", "True"]
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is but one core")
+def test_all_is_kept_before_another_number_of_threads_learns():
+    before = torch.get_num_threads()
+    opened = open_policy(paths.starter(), device="cpu", threads=1)
+    settled: list[int] = []
+    held = limits.Limits(Gate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads()))
+    held.computer = Computer(threads=1)
+    held.before_round()
+    assert settled == []
+    held.computer = Computer(threads=2)
+    held.before_round()
+    assert (settled, torch.get_num_threads()) == ([1], 2)
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -93,12 +93,14 @@ class Keeper:
     checkpointed: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
     clock: Callable[[], float] = time.monotonic
+    restored: Saved | None = None  # what was gone on from; later than the checkpoint where the journal led on
     _due: float = field(default=0.0, init=False)
     _journal: int = field(default=0, init=False)
     _newest: Saved | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.checkpointed is not None:
+            self._newest = self.restored if self.restored and self.restored.round > self.checkpointed else None
             self.checkpointed = max(self.checkpointed, journal.newest(self.root))  # of a later one that was damaged since
             journal.mend(self.root, self.checkpointed)
             self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
@@ -127,7 +129,8 @@ class Keeper:
         return size
 
     def leave(self) -> None:
-        """At an orderly end, so that the next start has nothing to learn again; without a step that was not kept."""
+        """Leave the next start nothing to learn again, at an orderly end, and before another number of threads would learn it
+        otherwise. Without a step that was not kept."""
         if self._newest is not None and self._newest.step == self.policy.steps:
             with suppress(CheckpointError):  # the journal has all of it
                 self._checkpoint(self._newest)

@@ -11,6 +11,7 @@ import psutil
 from waggle import paths
 from waggle.engine.gate import Gate
 from waggle.policy.choose import Opened, threads_for, use_threads
+from waggle.rl.batch import nothing
 from waggle.settings import Computer
 
 NICENESS = {"lowest": 19, "low": 10, "normal": 0}
@@ -18,10 +19,15 @@ GB = 1e9
 
 
 class Limits:
-    """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new."""
+    """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new.
 
-    def __init__(self, gate: Gate, opened: Opened, traffic: Callable[[float | None], None]) -> None:
-        self._gate, self._opened, self._traffic = gate, opened, traffic
+    `settle` is called before the number of threads changes.
+    """
+
+    def __init__(
+        self, gate: Gate, opened: Opened, traffic: Callable[[float | None], None], settle: Callable[[], None] = nothing
+    ) -> None:
+        self._gate, self._opened, self._traffic, self._settle = gate, opened, traffic, settle
         self._threads = opened.threads
         self.computer: Computer | None = None
 
@@ -38,6 +44,7 @@ class Limits:
             return
         wanted = threads_for(self.computer.threads)
         if wanted != self._threads:
+            self._settle()
             use_threads(wanted)
             self._threads = wanted
 

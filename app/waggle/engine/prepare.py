@@ -93,6 +93,10 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
+    keeper = keeping.Keeper(
+        home.checkpoints, opened.policy, remembering, checkpointed, restored=saved,
+        make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
+    )  # fmt: skip
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     prepared = Prepared(
         node=node,
@@ -102,14 +106,8 @@ async def prepare(
         sent=partial(others.sent, swarm),
         rules=played,
         opened=opened,
-        keeper=keeping.Keeper(
-            home.checkpoints,
-            opened.policy,
-            remembering,
-            checkpointed,
-            make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
-        ),
-        limits=Limits(gate, opened, swarm.limit),
+        keeper=keeper,
+        limits=Limits(gate, opened, swarm.limit, keeper.leave),
         trying=_trying(home, node, played, folder, opened),
         base=base,
         round=saved.round if saved else 0,
