@@ -189,6 +189,18 @@ async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere
     await connection.close()
 
 
+async def test_who_asks_too_much_waits_for_its_answers(charter: Charter, identity: Identity, tmp_path: Path) -> None:
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
+        await introduce(connection, identity)
+        await connection.recv()
+        asks = [gateway.Directory(number) for number in range(int(gateway.ASKS_BURST) + 5)]
+        for each in asks:
+            await connection.send(msgspec.msgpack.encode(each))
+        async with asyncio.timeout(SOON):
+            answers = [msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).id for _ in asks]
+        assert answers == [each.id for each in asks]
+
+
 async def test_newcomers_push_out_no_payload_of_a_client(charter: Charter, identity: Identity, tmp_path: Path) -> None:
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), connect(address) as connection:
         await introduce(connection, identity)

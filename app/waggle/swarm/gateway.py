@@ -160,10 +160,12 @@ class Gateway:
                 await before.close(1008, "came again")
             while True:
                 message = await connection.recv(decode=False)
-                allowed = self._asks.allows(peer_id) and self._bytes.allows(peer_id, len(message))
-                if not allowed or not self._admits(peer_id):
-                    await connection.close(1008, "too much")
-                    return
+                if not self._admits(peer_id):
+                    raise BadRecord("blocked")
+                if not self._asks.allows(peer_id):  # it waits, as does all that it has sent behind this
+                    await asyncio.sleep(1 / ASKS_RATE)
+                if not self._bytes.allows(peer_id, len(message)):
+                    await asyncio.sleep(len(message) / BYTES_RATE)
                 await connection.send(msgspec.msgpack.encode(await self._answer(peer_id, _ask.decode(message))))
         except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
             await connection.close(1008, "not understood")

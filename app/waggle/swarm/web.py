@@ -63,7 +63,6 @@ class Web:
                 logger=quiet,
                 origins=[None],
                 max_size=MAX_MESSAGE,
-                max_queue=1,
                 open_timeout=OPEN_S,
                 close_timeout=CLOSE_S,
                 server_header=None,
