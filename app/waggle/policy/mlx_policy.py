@@ -38,7 +38,7 @@ class MlxPolicy:
         self.training = training or Training()
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
-        mx.set_cache_limit(CACHE_BYTES)
+        _limit_memory()
         self._model = MlxModel(folder, self.training)
         lora = self.training.method == "lora"
         self._frozen: Weights = self._model.loaded if lora else {}
@@ -207,6 +207,13 @@ def _expected(critic: Weights, normed: mx.array) -> mx.array:
 
 def _joined(arrays: Sequence[Floats]) -> mx.array:
     return mx.array(np.concatenate(arrays))
+
+
+def _limit_memory() -> None:
+    """Keep what Metal recommends: MLX's own limit is half as much again, and a Mac that swaps is no pleasure to use."""
+    mx.set_cache_limit(CACHE_BYTES)
+    if mx.metal.is_available():
+        mx.set_memory_limit(int(mx.device_info()["max_recommended_working_set_size"]))
 
 
 @contextlib.contextmanager
