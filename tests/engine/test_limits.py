@@ -164,6 +164,15 @@ def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, no
     assert grew(then, now) is said
 
 
+@pytest.mark.parametrize(("then", "now", "parts"), [(4.0, 8.0, 1), (4.0, 0.0, 1), (4.0, 2.0, 2), (4.0, 4.0, 2), (0.0, 4.0, 2)])
+def test_whoever_allows_more_memory_gets_the_usual_parts_back(tmp_path, then, now, parts):
+    frugality = Frugality(paths.Home(tmp_path), kills="")
+    frugality.allow(then)
+    frugality.more()
+    frugality.allow(now)
+    assert Frugality(paths.Home(tmp_path), kills="").parts == parts
+
+
 def test_a_damaged_note_of_frugality_is_begun_anew(tmp_path):
     (tmp_path / "frugality.json").write_bytes(b"\xff")
     assert Frugality(paths.Home(tmp_path), "a:1").parts == 1

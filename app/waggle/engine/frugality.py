@@ -28,6 +28,7 @@ class Frugality:
 
     def __init__(self, home: paths.Home, kills: str | None = None) -> None:
         self._path = home.root / "frugality.json"
+        self._allowed = 0.0
         self._kills = system_kills() if kills is None else kills
         kept = _read(self._path)
         self.was_killed = grew(kept.kills, self._kills)
@@ -46,6 +47,14 @@ class Frugality:
         self.halvings += 1
         self._write(self._kills)
         return True
+
+    def allow(self, gigabytes: float) -> tuple[str, ...]:
+        """So much is allowed now (0: what is needed): where that is more than before, the next start takes usual parts again."""
+        before, self._allowed = self._allowed, gigabytes
+        if before and (not gigabytes or gigabytes > before):
+            self.halvings = 0
+            self._write(self._kills)
+        return ()
 
     def end(self) -> None:
         """This end is an orderly one."""

@@ -169,6 +169,8 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.choose_peer = prepared.choose_peer
         prepared.limits.hold(chosen.computer)
         choices.applied.append(lambda now: prepared.limits.hold(now.computer))
+        frugality.allow(chosen.computer.memory_gb)
+        choices.applied.append(lambda now: frugality.allow(now.computer.memory_gb))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.sent = prepared.sent
         desk.back = None  # it has begun
