@@ -17,7 +17,7 @@ from waggle.protocol.state import Card, State
 
 MOST = 12  # cards on screen
 WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
-MADE_AT_ONCE = 3
+MADE_AT_ONCE, FRAME_MS = 2, 20
 
 
 class Feed(Scrolled):
@@ -60,7 +60,7 @@ class Feed(Scrolled):
                 made.show_card(cards[i], state, now)
             made.setVisible(i < len(cards))
         if len(self._cards) < len(cards):
-            self._later.start(0)
+            self._later.start(FRAME_MS)
 
     def _columns(self) -> int:
         return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
