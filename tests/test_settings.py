@@ -108,7 +108,7 @@ def test_a_wrong_change_changes_nothing(tmp_path, values, says):
 
 
 def test_a_file_that_takes_no_change_is_named(tmp_path):
-    (tmp_path / "settings.new").mkdir()
+    (tmp_path / "settings.toml.new").mkdir()
     with pytest.raises(SettingsError, match="cannot be written"):
         change(tmp_path / "settings.toml", {"when.idle_minutes": 5})
 

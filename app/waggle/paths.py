@@ -91,7 +91,7 @@ class Home:
 
 def put(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, also through a power cut; raises OSError."""
-    beside = path.with_suffix(".new")
+    beside = path.with_name(f"{path.name}.new")
     with beside.open("wb") as file:
         file.write(content)
         file.flush()

@@ -59,3 +59,9 @@ def test_a_short_passphrase_and_a_place_that_is_taken_are_refused(tmp_path):
     with pytest.raises(IdentityError, match="something at"):
         backup.write(tmp_path / "backup.txt", mine, WORDS)
     assert (tmp_path / "backup.txt").read_text() == "something dear"
+
+
+def test_a_file_of_a_like_name_beside_a_backup_is_left_alone(tmp_path):
+    (tmp_path / "mine.new").write_text("somebody's")
+    backup.write(tmp_path / "mine.txt", fresh_identity(tmp_path, "me"), WORDS)
+    assert (tmp_path / "mine.new").read_text() == "somebody's"
