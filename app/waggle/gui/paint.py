@@ -14,12 +14,12 @@ from waggle.gui.look import Look
 BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
 HUES = {"light": ("#28658A", "#21694A", "#8A4B6B", "#6B5A9A", "#5F6A2C", "#2C7477"), "dark": BRIGHT, "high_contrast": BRIGHT}
 CHIP = 22
+CORNERS = [(math.cos(math.radians(60 * i + 30)), math.sin(math.radians(60 * i + 30))) for i in range(6)]
 CHIP_INK = {"accent": "accent_text", "good": "good", "bad": "bad", "peer": "peer"}  # any other tone: text_soft
 
 
 def hexagon(x: float, y: float, radius: float) -> QPolygonF:
-    corners = (math.radians(60 * i + 30) for i in range(6))
-    return QPolygonF([QPointF(x + radius * math.cos(a), y + radius * math.sin(a)) for a in corners])
+    return QPolygonF([QPointF(x + radius * across, y + radius * down) for across, down in CORNERS])
 
 
 def seven_cells(identity: str) -> tuple[int, ...]:
