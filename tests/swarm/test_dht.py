@@ -150,9 +150,10 @@ for each in pkgutil.iter_modules(waggle.swarm.__path__):
 first = [name for name in ("hivemind", "torch", "google.protobuf", "uvloop") if name in sys.modules]
 from waggle.swarm.dht import load_hivemind
 load_hivemind()
-print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") if name in sys.modules]]))
+from waggle.swarm.shim import has_hivemind
+print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") if name in sys.modules], has_hivemind()]))
 """
-    assert json.loads(_python(script)) == [[], []]
+    assert json.loads(_python(script)) == [[], [], True]
 
 
 def test_p2pd_ends_when_its_owner_is_killed(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Works where fork and uvloop do not exist. Importing this file imports nothing.
 
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import logging
 import os
@@ -133,6 +134,7 @@ def _package(name: str, root: str) -> Any:
     module = types.ModuleType(name)
     module.__path__ = [os.path.join(root, *name.split(".")[1:])]
     module.__package__ = name
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)  # whoever looks whether it is there finds it
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
     if parent:
