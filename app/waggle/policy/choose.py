@@ -60,7 +60,7 @@ def use_threads(count: int) -> None:
 def let_go() -> None:
     """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
     gc.collect()  # an engine and its gate refer to each other
-    if "torch" in sys.modules:
+    if sys.modules.get("torch"):  # None: where it may not be imported
         import torch
 
         torch.cuda.empty_cache()
