@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, column, held, row, text
+from waggle.gui.parts import Button, Line, column, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, tr, visible
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity
@@ -106,11 +106,7 @@ class IdentityView(QFrame):
         self._changed()
 
     def say(self, words: str, tone: str = "text") -> None:
-        self._said.setProperty("tone", tone)
-        self._said.style().unpolish(self._said)
-        self._said.style().polish(self._said)
-        self._said.setText(words)
-        self._said.setVisible(bool(words))
+        say_in(self._said, words, tone)
 
     def _changed(self) -> None:
         words, act = self._words.text(), self._act

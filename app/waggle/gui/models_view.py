@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLayout, QLineEdit, QProgress
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, held, row, text
+from waggle.gui.parts import Button, Line, card, column, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, plural, size, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
@@ -193,8 +193,4 @@ class ModelsView(QWidget):
         self.commanded.emit(ExportModel(id=command_id(), path=path))
 
     def _say(self, words: str, tone: str = "text") -> None:
-        self._said.setProperty("tone", tone)
-        self._said.style().unpolish(self._said)
-        self._said.style().polish(self._said)
-        self._said.setText(words)
-        self._said.setVisible(bool(words))
+        say_in(self._said, words, tone)

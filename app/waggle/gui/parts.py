@@ -142,6 +142,13 @@ def restyle(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
+def say_in(label: QLabel, words: str, tone: str) -> None:
+    """A sentence that stands there only while there is something to say."""
+    restyle(label, "tone", tone)
+    label.setText(words)
+    label.setVisible(bool(words))
+
+
 def tip(words: str) -> str:
     """Words for a tooltip, where Qt would take anything like markup for markup."""
     return f"<span>{html.escape(words)}</span>" if "<" in words else words

@@ -20,6 +20,7 @@ from waggle.gui.parts import (
     held,
     page_head,
     row,
+    say_in,
     scrolled,
     text,
 )
@@ -322,11 +323,7 @@ class Swarms(Page):
         self.commanded.emit(ReadInvite(id=command_id(), link=link[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
-        self._said.setProperty("tone", tone)
-        self._said.style().unpolish(self._said)
-        self._said.style().polish(self._said)
-        self._said.setText(visible(words))
-        self._said.setVisible(bool(words))
+        say_in(self._said, visible(words), tone)
 
     def _file_wanted(self) -> None:
         dialog = QFileDialog(self, tr("Open an invite"))
