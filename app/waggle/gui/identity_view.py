@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QLineEdit
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, column, held, row, say_in, text
+from waggle.gui.parts import Button, Line, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, tr, visible
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity
@@ -139,13 +139,8 @@ class IdentityView(QFrame):
             self.done.emit()
 
     def _file_wanted(self) -> None:
-        dialog = QFileDialog(self, tr(TITLES[self._act]))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        if self._act == "backup":
-            dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-            dialog.selectFile(f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity")
-        dialog.fileSelected.connect(self._path.setText)
-        dialog.open()
+        name = f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity" if self._act == "backup" else ""
+        file_dialog(self, tr(TITLES[self._act]), self._path.setText, saves=name).open()
 
     def _field(self, name: str, hint: str) -> QLineEdit:
         made = QLineEdit()

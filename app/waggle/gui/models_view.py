@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QFrame, QLayout, QLineEdit, QProgressBar, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, held, row, say_in, text
+from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, plural, size, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
@@ -174,19 +174,12 @@ class ModelsView(QWidget):
             self._choose(name, "")
 
     def _folder_wanted(self) -> None:
-        dialog = QFileDialog(self, tr("A transformers folder"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.fileSelected.connect(lambda path: self._choose("", path))
         dialog.open()
 
     def _export_wanted(self) -> None:
-        dialog = QFileDialog(self, tr("Export to a new folder"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.selectFile("waggle-model")
-        dialog.fileSelected.connect(self.export)
-        dialog.open()
+        file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
 
     def export(self, path: str) -> None:
         self._say(tr("Writing."))

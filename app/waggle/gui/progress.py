@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, head_edges, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_dialog, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
 from waggle.gui.words import figure, plural, tr
@@ -173,13 +173,14 @@ class Progress(Page):
         self._as_table.say(words, "progress" if charts else "table")
 
     def _save_wanted(self) -> None:
-        """Non-modal and without a nested loop; what is chosen is saved when it is chosen."""
-        dialog = QFileDialog(self, tr("Save progress"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        """What is chosen is saved when it is chosen."""
+        dialog = file_dialog(
+            self,
+            tr("Save progress"),
+            lambda path: self.save(Path(path), dialog.selectedNameFilter()),
+            saves="waggle-progress.csv",
+        )
         dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
-        dialog.selectFile("waggle-progress.csv")
-        dialog.fileSelected.connect(lambda path: self.save(Path(path), dialog.selectedNameFilter()))
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QGridLayout, QLayout, QStackedWidget, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
@@ -16,6 +16,7 @@ from waggle.gui.parts import (
     Segments,
     card,
     column,
+    file_dialog,
     head_edges,
     held,
     page_head,
@@ -326,10 +327,7 @@ class Swarms(Page):
         say_in(self._said, visible(words), tone)
 
     def _file_wanted(self) -> None:
-        dialog = QFileDialog(self, tr("Open an invite"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda path: self.open_file(Path(path)))
-        dialog.open()
+        file_dialog(self, tr("Open an invite"), lambda path: self.open_file(Path(path))).open()
 
     def open_file(self, path: Path) -> None:
         """Look at the invite that a file holds; says so where it holds none."""
@@ -344,12 +342,7 @@ class Swarms(Page):
             self._say(tr("There is no invite in that file."))
 
     def _save_wanted(self) -> None:
-        dialog = QFileDialog(self, tr("Save the invite"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.selectFile("invite.waggle")
-        dialog.fileSelected.connect(lambda path: self.save_invite(Path(path)))
-        dialog.open()
+        file_dialog(self, tr("Save the invite"), lambda path: self.save_invite(Path(path)), saves="invite.waggle").open()
 
     def save_invite(self, path: Path) -> None:
         try:

@@ -5,14 +5,28 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QFileDialog, QHeaderView, QStackedWidget, QTableView, QWidget
+from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure
 from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Sign
-from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, scrolled, text
+from waggle.gui.parts import (
+    Button,
+    Line,
+    Page,
+    card,
+    column,
+    file_dialog,
+    frame,
+    head_edges,
+    held,
+    page_head,
+    row,
+    scrolled,
+    text,
+)
 from waggle.gui.pausing import command_id
 from waggle.gui.share_card import picture
 from waggle.gui.words import duration, figure, one_line, plural, told, tr
@@ -220,12 +234,7 @@ class You(Page):
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
 
     def _share_wanted(self) -> None:
-        dialog = QFileDialog(self, tr("Save the share card"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.selectFile("waggle.png")
-        dialog.fileSelected.connect(lambda path: self.save_card(Path(path)))
-        dialog.open()
+        file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
 
     def save_card(self, path: Path) -> None:
         """A picture to show to a friend; says what went wrong in the page's own line."""
