@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from PySide6.QtCore import QProcess
+
 import waggle
 from waggle.gui.help_page import HelpPage
 from waggle.gui.journal import Journal
@@ -17,3 +19,14 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
         asked.ask()
     assert "without a key for updates" in asked.output
     page.close()
+
+
+def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    asked = page.self_test
+    asked.ask()
+    assert asked._process.waitForStarted()
+    qapp.aboutToQuit.emit()
+    assert asked._process.state() == QProcess.ProcessState.NotRunning

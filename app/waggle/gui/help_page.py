@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QProcess, Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QFrame, QGridLayout, QListView, QPlainTextEdit
 
 from waggle import paths
 from waggle.gui.controls import Field
@@ -77,6 +77,7 @@ class Asked(QFrame):
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
+        QApplication.instance().aboutToQuit.connect(self._leave)  # type: ignore[union-attr]
         head = row((column(text(look, tr(asking.title), "heading"), self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
@@ -108,7 +109,7 @@ class Asked(QFrame):
             self._run.setEnabled(True)
             self._says.setText(tr("It cannot be started. Install Waggle again."))
 
-    def close_process(self) -> None:
+    def _leave(self) -> None:
         """The window goes: so does what it asked."""
         self._process.kill()
         self._process.waitForFinished(1000)
