@@ -68,7 +68,7 @@ def change_backends(homes: list[Path], saved: list[int]) -> None:
 
 @pytest.mark.timeout(600)
 def test_engines_on_two_backends_learn_from_each_other_and_change_places(tmp_path):
-    play_together(tmp_path, 2, 400)
+    play_together(tmp_path, 3, 400)
 
 
 @pytest.mark.slow
