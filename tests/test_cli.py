@@ -37,6 +37,7 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
         ["token", "--help"],
         ["selftest", "--help"],
         ["update", "--help"],
+        ["goodbye", "--help"],
         ["lab", "--help"],
     ],
 )
@@ -56,3 +57,24 @@ def test_options_before_the_door_hold_behind_it():
 @pytest.mark.parametrize("given", [["waggle://join?x"], ["--home", "here", "waggle://join?x"], ["--invite", "waggle://join?x"]])
 def test_a_link_that_stands_by_itself_is_an_invite(given):
     assert cli.parser().parse_args(cli._with_invite(given)).invite == "waggle://join?x"
+
+
+def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("identity.key", "logs/waggle.log", "history.sqlite"):
+        (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "home" / name).write_bytes(b"x" * 2000)
+    assert cli.main(["goodbye", "--home", str(tmp_path / "home")]) == 0
+    said = capsys.readouterr().out
+    assert [line.split()[:3] for line in said.splitlines()[1:4]] == [
+        ["identity", "2.0", "kB"], ["history", "2.0", "kB"], ["log", "2.0", "kB"],
+    ]  # fmt: skip
+    assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
+    assert "removed log: 1 file, 2.0 kB" in capsys.readouterr().out
+    assert (tmp_path / "home/history.sqlite").exists()
+    assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]) == 0
+    assert capsys.readouterr().out.startswith('[{"kind":"history","files":1')
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["identity.key"], "who one is is kept unless it is named"
+    with pytest.raises(SystemExit):
+        cli.main(["goodbye", "--remove", "everything"])
+    assert "there is no everything" in capsys.readouterr().err

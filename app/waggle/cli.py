@@ -89,6 +89,14 @@ def parser() -> argparse.ArgumentParser:
     _with_models(doors)
     _looking(doors)
 
+    goodbye = doors.add_parser("goodbye", help="list what Waggle keeps on this computer, and remove what you choose of it")
+    _shared(goodbye)
+    goodbye.add_argument(
+        "--remove", type=_kinds, metavar="KINDS", help="names of the list with commas between them; all: all but who you are"
+    )
+    goodbye.add_argument("--json", action="store_true", help="with --remove: say what was done as JSON")
+    goodbye.set_defaults(door=_goodbye)
+
     update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
     update.set_defaults(door=_update)
 
@@ -241,6 +249,18 @@ def _selftest(arguments: argparse.Namespace) -> int:
     from waggle.engine import selftest
 
     return selftest.run(arguments)
+
+
+def _kinds(words: str) -> "frozenset[str]":
+    from waggle.engine import goodbye
+
+    return goodbye.chosen(words)
+
+
+def _goodbye(arguments: argparse.Namespace) -> int:
+    from waggle.engine import goodbye
+
+    return goodbye.run(arguments)
 
 
 def _update(arguments: argparse.Namespace) -> int:

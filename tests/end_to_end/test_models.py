@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import paths
+from waggle import cli, paths
 from waggle.protocol import commands, events
 from waggle.protocol.models import ModelExported
 from waggle.protocol.trying import QuestionAnswered, QuestionPosed
@@ -14,9 +14,10 @@ ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
 
 
 @pytest.mark.timeout(240)
-def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go(tmp_path):
+def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(tmp_path, monkeypatch):
     other = tmp_path / "another"
     shutil.copytree(paths.starter(), other)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with running(Engine(tmp_path / "home", *ALONE, environment=nowhere)) as engine:
         engine.wait_round(1, 120)
@@ -41,7 +42,9 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go(t
         engine.command(commands.ExportModel, 60, path=str(tmp_path / "export"))
         assert engine.wait(ModelExported).rounds >= 1
         assert (tmp_path / "export" / "model.safetensors").is_file()
+        assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all"]) == 0, "it stops the engine first"
         assert engine.end() == 0
+    assert [path.name for path in (tmp_path / "home").rglob("*")] == ["identity.key"], "all that an engine writes is listed"
 
 
 def choose(engine: Engine, **wanted: str) -> events.Ready:

@@ -1,0 +1,94 @@
+"""`waggle goodbye`: lists what Waggle keeps on this computer, and removes what is chosen of it, after its engine has stopped."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from waggle import belongings, paths
+from waggle.belongings import KEPT, KINDS, Belonging, Kind, Removed
+from waggle.engine import control
+from waggle.errors import EngineError
+from waggle.protocol.commands import Stop
+
+STOP_SECONDS = 30.0  # that an engine is given to finish its step
+ABOUT: dict[Kind, str] = {
+    "identity": "who you are in every swarm; kept unless it is named",
+    "settings": "settings, and where the window stood",
+    "checkpoints": "what your models learned: checkpoints, their journal, the album",
+    "history": "the figures of every round",
+    "record": "the record of events",
+    "swarms": "swarms, their keys, and what is known of peers",
+    "log": "logs",
+    "models": "models that were downloaded, for every home of yours",
+    "cache": "what experiments keep to be faster next time",
+}
+AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError."""
+    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    if arguments.remove is None:
+        sys.stdout.write(listing(belongings.found(home, paths.cache()), home))
+        return 0
+    _stop(home)
+    done = belongings.remove(home, paths.cache(), arguments.remove)
+    sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
+    return 1 if any(one.spared for one in done) else 0
+
+
+def chosen(words: str) -> frozenset[Kind]:
+    """The kinds that are named with commas between them; `all` is all but the identity. Raises argparse's own error."""
+    named = {word.strip() for word in words.split(",")}
+    if "all" in named:
+        named = named - {"all"} | {kind for kind in KINDS if kind not in KEPT}
+    if strange := named - set(KINDS):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(strange))}; there are all, {', '.join(KINDS)}")
+    return frozenset(kind for kind in KINDS if kind in named)
+
+
+def listing(found: Iterable[Belonging], home: paths.Home) -> str:
+    """One line a kind, and how to remove it."""
+    rows = [
+        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
+    ]
+    head = f"In {home.root} and {paths.cache()}:"
+    if not rows:
+        return f"{head} nothing of Waggle.\n"
+    return "\n".join([head, *rows, "", "Remove with `waggle goodbye --remove all`, or name kinds with commas.", ""])
+
+
+def report(done: Iterable[Removed]) -> str:
+    """What was removed, what could not be, and what is left to do by hand."""
+    lines = []
+    for one in done:
+        lines.append(f"removed {one.kind}: {one.files} {_files(one.files).rstrip()}, {_size(one.size)}")
+        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in one.spared]
+    return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
+
+
+def _files(count: int) -> str:
+    return "file " if count == 1 else "files"
+
+
+def _size(number: float) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.1f} MB" if number >= 1e5 else f"{number / 1e3:.1f} kB"
+
+
+def _stop(home: paths.Home) -> None:
+    """Ask the engine of this home to leave, and wait until it has; raises EngineError where it does not."""
+    ends = time.monotonic() + STOP_SECONDS
+    asked = False
+    while True:
+        try:
+            return control.require_free(home)
+        except EngineError:
+            if time.monotonic() >= ends:
+                raise
+        if not asked:
+            control.ask(home, Stop(id="goodbye"))
+            asked = True
+        time.sleep(0.2)

@@ -1,0 +1,133 @@
+"""What Waggle keeps: everything the engine writes is listed, exactly what was chosen is removed, and no link is followed."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from waggle import belongings, paths
+from waggle.belongings import KINDS
+
+FILES = {
+    "identity.key": "identity", "identity.20260309T101500.ab12.key": "identity", "settings.toml": "settings",
+    "window.json": "settings", "frugality.json": "settings", "control/engine.sock": "settings",
+    "checkpoints/r00000001/model.safetensors": "checkpoints", "checkpoints/journal-r00000001": "checkpoints",
+    "album/r00000001.safetensors": "checkpoints", "models/Qwen--x/checkpoints/r00000002/state.json": "checkpoints",
+    "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
+    "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
+    "charters/ab.json": "swarms", "charters/ab.key": "swarms", "known_peers.json": "swarms", "known_peers/ab.json": "swarms",
+    "standings.damaged": "swarms", "logs/waggle.log": "log", "logs/waggle.log.1": "log",
+}  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path):
+    for name in FILES:
+        _write(tmp_path / "home" / name)
+    _write(tmp_path / "cache/models/owner/x/model.safetensors")
+    return paths.Home(tmp_path / "home")
+
+
+def _write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * 100)
+
+
+@pytest.mark.parametrize(("name", "kind"), FILES.items())
+def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
+    listed = {path.relative_to(home.root).as_posix(): one.kind for one in belongings.found(home, tmp_path / "none")
+              for path in one.files}  # fmt: skip
+    assert listed[name] == kind
+
+
+def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
+    found = {one.kind: one for one in belongings.found(home, tmp_path / "cache")}
+    assert (found["identity"].size, found["checkpoints"].size, found["models"].size) == (200, 400, 100)
+    assert "cache" not in found
+    assert belongings.found(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
+
+
+def test_exactly_what_was_chosen_is_removed(home, tmp_path):
+    done = belongings.remove(home, tmp_path / "cache", ["checkpoints", "log"])
+    assert [(one.kind, one.files, one.size, one.spared) for one in done] == [("checkpoints", 4, 400, ()), ("log", 2, 200, ())]
+    left = {path.relative_to(home.root).as_posix() for path in home.root.rglob("*") if path.is_file()}
+    assert left == {name for name, kind in FILES.items() if kind not in ("checkpoints", "log")}
+    assert (tmp_path / "cache/models/owner/x/model.safetensors").exists()
+    assert not (home.root / "logs").exists(), "an empty folder goes too"
+
+
+def test_choosing_everything_leaves_not_even_the_folders(home, tmp_path):
+    belongings.remove(home, tmp_path / "cache", KINDS)
+    assert not home.root.exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_what_waggle_did_not_write_is_neither_listed_nor_removed(home, tmp_path):
+    mine = [home.root / name for name in ("thesis.txt", "logs/diary.txt", "charters/readme.md", "photos/a.jpg")]
+    for path in mine:
+        _write(path)
+    listed = [path for one in belongings.found(home, tmp_path / "cache") for path in one.files]
+    assert not set(mine) & set(listed)
+    belongings.remove(home, tmp_path / "cache", KINDS)
+    assert all(path.exists() for path in mine)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
+@pytest.mark.parametrize("place", ["logs", "models/linked", "checkpoints/r00000009", "album/r00000003.safetensors"])
+def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
+    outside = tmp_path / "outside"
+    for name in ("waggle.log", "checkpoints/r1/model.safetensors", "history.sqlite"):
+        _write(outside / name)
+    link = home.root / place
+    if link.exists():
+        for path in link.iterdir():
+            path.unlink()
+        link.rmdir()
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside)
+    size = sum(one.size for one in belongings.found(home, tmp_path / "cache"))
+    assert size < 100 * len(FILES) + 200, "what a link leads to is not counted"
+    belongings.remove(home, tmp_path / "cache", KINDS)
+    assert sorted(path.name for path in outside.rglob("*") if path.is_file()) == [
+        "history.sqlite", "model.safetensors", "waggle.log",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
+def test_a_home_that_a_person_put_elsewhere_by_a_link_is_found(home, tmp_path):
+    (tmp_path / "short").symlink_to(home.root)
+    found = belongings.found(paths.Home(tmp_path / "short"), tmp_path / "none")
+    assert sum(len(one.files) for one in found) == len(FILES)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
+def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_goes_on(home, tmp_path):
+    listed = next(one for one in belongings.found(home, tmp_path / "cache") if one.kind == "history")
+    outside = tmp_path / "outside"
+    (home.root / "models/Qwen--x").rename(outside)
+    (home.root / "models/Qwen--x").symlink_to(outside)
+    done = belongings._removed(listed, (home.root,))
+    assert [(Path(each.path).parts[-2:], each.reason) for each in done.spared] == [
+        (("Qwen--x", "history.sqlite"), "a link leads out of Waggle's folder")
+    ]
+    assert done.files == 2
+    assert (outside / "history.sqlite").exists()
+
+
+def test_a_file_that_cannot_be_removed_is_named_with_the_reason(home, tmp_path):
+    (home.root / "logs/waggle.log").unlink()
+    (home.root / "logs/waggle.log").mkdir()
+    listed = belongings.Belonging(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
+    done = belongings._removed(listed, (home.root,))
+    assert [Path(each.path).name for each in done.spared] == ["waggle.log"]
+    assert done.spared[0].reason
+    assert not (home.root / "logs/waggle.log.1").exists()
+
+
+def test_a_folder_in_a_files_place_is_named_and_left(home, tmp_path):
+    (home.root / "settings.toml").unlink()
+    (home.root / "settings.toml").mkdir()
+    _write(home.root / "settings.toml/inside")
+    done = {one.kind: one for one in belongings.remove(home, tmp_path / "cache", ["settings"])}
+    assert (home.root / "settings.toml/inside").exists()
+    assert done["settings"].spared == ()
