@@ -2,6 +2,8 @@
 
 import asyncio
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -65,14 +67,35 @@ async def test_a_port_that_another_program_has_since_a_kill_is_no_engine(tmp_pat
 
     stranger = await asyncio.start_server(answer, "127.0.0.1", 0)
     (home.control / "engine.port").write_bytes(b"%d secret" % stranger.sockets[0].getsockname()[1])
-    await asyncio.to_thread(control.require_free, home)
+    assert not await asyncio.to_thread(control.runs, home)
     stranger.close()
 
 
-async def test_a_second_engine_for_the_same_folder_is_refused(home, monkeypatch):
-    monkeypatch.setattr(control, "KNOCK", 0.1)
-    with pytest.raises(EngineError, match="Another engine is running"):
-        await control.serve(home, obey)
+def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_path):
+    home = Home(tmp_path / "h").prepare()
+    code = (
+        "import sys, pathlib\n"
+        "from waggle.engine import control\n"
+        "from waggle.errors import EngineError\n"
+        "from waggle.paths import Home\n"
+        "try:\n"
+        "    held = control.claim(Home(pathlib.Path(sys.argv[1])))\n"
+        "except EngineError as error:\n"
+        "    print(error.title, flush=True)\n"
+        "else:\n"
+        "    print('mine', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    starts = [
+        subprocess.Popen([sys.executable, "-c", code, home.root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = {start.stdout.readline().strip(): start for start in starts}
+    assert set(said) == {"mine", "Another engine is running for this folder."}
+    said["mine"].kill()
+    control.claim(home, seconds=10).release()
+    for start in starts:
+        start.communicate()
 
 
 async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):

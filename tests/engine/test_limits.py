@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,16 @@ def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_i
     assert limits.make_room(home, cap, paths.models() / "owner" / "newer") == removed
     assert (home.checkpoints / "r00000003").exists()
     assert (paths.models() / "owner" / "newer").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+def test_states_of_other_models_count_and_their_newest_stays_too(home):
+    other = replace(home, training=home.root / "models" / "other")
+    for name in ("r00000007", "r00000008"):
+        fill(other.checkpoints / name)
+    assert limits.make_room(home, 0.0005, paths.models() / "owner" / "newer") == ["damaged-r00000000", "older", "r00000007"]
+    assert limits.make_room(other, 0.00001, paths.models() / "owner" / "newer") == ["r00000001", "r00000002"]
+    assert {path.name for path in home.root.rglob("r0*")} == {"r00000003", "r00000008"}
 
 
 def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):

@@ -40,6 +40,15 @@ async def test_a_kept_charter_that_was_damaged_is_asked_for_again(tmp_path: Path
     assert (home.charters / f"{digest}.json").read_bytes() == charters.encode(charter)
 
 
+async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path) -> None:
+    home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
+    home.charters.rmdir()
+    home.charters.touch()
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        assert await others.charter_of(home, chosen) == charter
+
+
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
     own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
     told: list[object] = []

@@ -34,6 +34,14 @@ def test_a_damaged_book_is_set_aside_and_said(tmp_path, content):
     assert book.read(path) == Book()
 
 
+def test_a_book_that_the_disk_does_not_give_out_stays_where_it_is(tmp_path):
+    path = tmp_path / "swarms.json"
+    path.mkdir()
+    with pytest.raises(SwarmError, match="cannot be read"):
+        book.read(path)
+    assert path.is_dir()
+
+
 def test_a_swarm_whose_seeds_are_no_addresses_is_left_out(tmp_path):
     book.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=ONE, seeds=("nowhere",)), Entry(charter=OTHER))))
     assert [one.charter for one in book.read(tmp_path / "swarms.json").entries] == [OTHER]

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from waggle.engine import loopback
 from waggle.errors import EngineError, WaggleError
 from waggle.paths import Home
@@ -32,8 +34,7 @@ def socket_path(home: Home) -> Path:
 
 
 async def serve(home: Home, obey: Obey) -> asyncio.Server:
-    """Listen for commands; raises EngineError when another engine already does."""
-    require_free(home)
+    """Listen for commands; the folder must have been claimed."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the asker left before the answer
@@ -52,10 +53,16 @@ async def serve(home: Home, obey: Obey) -> asyncio.Server:
     return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
 
 
-def require_free(home: Home) -> None:
-    """Raise EngineError when an engine runs for this folder, before anything in it is touched."""
-    if _answers(home):
-        raise EngineError("Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home.")
+def claim(home: Home, seconds: float = 0.0) -> FileLock:
+    """Take this folder for as long as the process lives; raises EngineError when another engine still has it by then, OSError."""
+    lock = FileLock(home.control / "engine.lock", thread_local=False)
+    try:
+        lock.acquire(timeout=seconds)
+    except Timeout:
+        raise EngineError(
+            "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
+        ) from None
+    return lock
 
 
 async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
@@ -67,6 +74,17 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         return await obey(command)
     except WaggleError as error:
         return (events.CommandRefused(id=name, title=error.title, advice=error.advice),)
+
+
+def runs(home: Home) -> bool:
+    """Whether an engine listens for this folder."""
+    try:
+        _connect(home, KNOCK).close()
+    except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent]:
@@ -98,13 +116,3 @@ def _connect(home: Home, seconds: float) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _answers(home: Home) -> bool:
-    try:
-        _connect(home, KNOCK).close()
-    except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
-        return True
-    except OSError:
-        return False
-    return True

@@ -18,7 +18,7 @@ import waggle
 from waggle import log, paths, settings
 from waggle.engine import control, ctl, model
 from waggle.engine.readings import Reader
-from waggle.errors import EngineError, WaggleError
+from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide
 from waggle.swarm import identity
@@ -144,9 +144,7 @@ def _rules(home: paths.Home) -> Finding:
 
 
 def _engine(home: paths.Home) -> Finding:
-    try:
-        control.require_free(home)
-    except EngineError:
+    if control.runs(home):
         return Finding("engine", True, ctl.describe(ctl.status(home)).replace("\n", " "))
     return Finding("engine", None, "not running")
 

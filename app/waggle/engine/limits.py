@@ -94,7 +94,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         os.utime(in_use)  # by this the models are told apart that nobody uses any more
     if not cap_gb:
         return removed
-    used = sum(map(_size, (home.checkpoints, paths.models())))
+    used = sum(map(_size, (*_states(home), paths.models())))
     for folder in _dispensable(home, in_use):
         if used <= cap_gb * GB:
             break
@@ -106,10 +106,19 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
 
 def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
     """What can go, first what is missed least: damaged states, models that were not used for longest, older states."""
-    yield from sorted(home.checkpoints.glob("damaged-r*"))
+    states = _states(home)
+    for folder in states:
+        yield from sorted(folder.glob("damaged-r*"))
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
-    yield from sorted(home.checkpoints.glob("r[0-9]*"))[:-1]
+    for folder in states:
+        yield from sorted(folder.glob("r[0-9]*"))[:-1]
+
+
+def _states(home: paths.Home) -> list[Path]:
+    """The folders of saved states of every model this home ever trained, the present one's last."""
+    every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
+    return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
 
 
 def _size(folder: Path) -> int:

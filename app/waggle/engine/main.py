@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     try:
         home = _home(arguments.home)
-        await _require_free(home, LEAVING_SECONDS if arguments.stdio else 0.0)
+        claimed = control.claim(home, LEAVING_SECONDS if arguments.stdio else 0.0)  # one whose window has just gone may leave
         teller = Teller(home.events)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
@@ -84,19 +84,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         return 1
     finally:
         teller.close()
+        claimed.release()
     return 0
-
-
-async def _require_free(home: paths.Home, seconds: float) -> None:
-    """Raise EngineError while another engine runs here; one whose window has just gone is given time to leave."""
-    ends = asyncio.get_running_loop().time() + seconds
-    while True:
-        try:
-            return control.require_free(home)
-        except EngineError:
-            if asyncio.get_running_loop().time() >= ends:
-                raise
-        await asyncio.sleep(0.2)
 
 
 def _home(chosen: Path | None) -> paths.Home:

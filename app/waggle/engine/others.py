@@ -61,7 +61,8 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
         return charters.read(kept, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
-    paths.put(kept, charters.encode(charter))
+    with suppress(OSError):  # no room: the seeds are asked again next time
+        paths.put(kept, charters.encode(charter))
     return charter
 
 

@@ -62,7 +62,9 @@ def read(path: Path) -> Book:
             book = msgspec.json.decode(file.read(MAX_BYTES), type=Book)
     except FileNotFoundError:
         return Book()
-    except (OSError, *UNREADABLE) as error:
+    except OSError as error:
+        raise SwarmError(f"The list of swarms {path} cannot be read: {error.strerror}.", "Check who owns it.") from error
+    except UNREADABLE as error:
         aside = path.with_suffix(".damaged")
         try:
             os.replace(path, aside)
