@@ -108,6 +108,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     theme: Literal["system", "light", "dark", "high_contrast"] = "system"
     language: Literal["system", "en", "de"] = "system"
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
+    less_motion: Literal["system", "on", "off"] = "system"  # on: counts and highlights in place of movement
     close_to_tray: bool = True
     notify_problems: bool = True
     notify_discoveries: bool = True

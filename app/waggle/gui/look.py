@@ -9,12 +9,13 @@ import msgspec
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyle
 
 from waggle import paths
 
 Mode = Literal["light", "dark", "high_contrast"]
 Theme = Literal["light", "dark", "high_contrast", "system"]
+LessMotion = Literal["system", "on", "off"]
 
 PALETTE = {
     "Window": "window", "WindowText": "text", "Base": "surface", "AlternateBase": "sunken", "Text": "text",
@@ -85,6 +86,7 @@ class Look(QObject):
         self.theme: Theme = theme
         self.mode: Mode = _system_mode() if theme == "system" else theme
         self.space = tokens().space
+        self.less_motion: LessMotion = "system"
         self._fonts: dict[str, QFont] = {}
         self.set_text(text_percent)
         load_fonts()
@@ -106,6 +108,13 @@ class Look(QObject):
     def px(self, size: float) -> int:
         """A size of something that holds words, in logical pixels."""
         return round(size * self._scale)
+
+    @property
+    def moves(self) -> bool:
+        """Whether things may move. Where a system says that they should not, Qt's styles animate for no time at all."""
+        if self.less_motion == "system":
+            return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
+        return self.less_motion == "off"
 
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""

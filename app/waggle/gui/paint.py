@@ -56,6 +56,19 @@ def _faded(colour: QColor, alpha: float) -> QColor:
     return made
 
 
+def draw_cell(painter: QPainter, look: Look, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
+    """One group: its hue says what it is about, from the seventh specialty on with a hole in it; mine has a honey edge."""
+    x, y = centre.x(), centre.y()
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.colour("accent" if mine else "surface"))
+    painter.drawPolygon(hexagon(x, y, radius + 2))
+    painter.setBrush(QColor(HUES[look.mode][about % 6]) if about >= 0 else look.colour("accent_line" if mine else "peer"))
+    painter.drawPolygon(hexagon(x, y, radius))
+    if about >= 6:
+        painter.setBrush(look.colour("surface"))
+        painter.drawPolygon(hexagon(x, y, radius * 0.45))
+
+
 def draw_mark(painter: QPainter, look: Look, centre: QPointF, radius: float) -> None:
     """A cell of comb and the waggle run."""
     x, y = centre.x(), centre.y()

@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter
-from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
+from waggle.gui.flow import Flow
 from waggle.gui.look import Look
-from waggle.gui.paint import Painted, Sign
+from waggle.gui.paint import Painted, Sign, draw_cell
 from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, set_tip, text
 from waggle.gui.peer_strip import PeerStrip, hindrance
 from waggle.gui.peer_table import PeerTable, PeerView
@@ -113,24 +114,41 @@ def _way(kind: str, count: int) -> str:
             return plural(count, "%n gone", "%n gone")
 
 
-class Key(Painted):
-    """A dot of the picture's legend."""
+class Cell(Painted):
+    """A group as it travels in the picture."""
 
-    def __init__(self, look: Look, role: str) -> None:
-        super().__init__(look, QSize(12, 12))
-        self._role = role
+    def __init__(self, look: Look, *, mine: bool) -> None:
+        super().__init__(look, QSize(16, 16))
+        self._shown = (-1, mine)
+
+    def show_cell(self, about: int, *, mine: bool) -> None:
+        if self._shown != (about, mine):
+            self._shown = (about, mine)
+            self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.look.colour(self._role))
-        painter.drawEllipse(place.center(), 4, 4)
+        about, mine = self._shown
+        draw_cell(painter, self.look, place.center(), 4.5, about, mine=mine)
 
 
-def _legend(look: Look) -> QBoxLayout:
-    out = row(Key(look, "accent_line"), text(look, tr("took groups of yours"), "caption", "soft"), gap=4)
-    back = row(Key(look, "peer"), text(look, tr("sent groups to you"), "caption", "soft"), gap=4)
-    near = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
-    return row(out, back, (near, 1), gap=16)
+class Legend(QWidget):
+    """What travels, and at its end what was exchanged last, in words."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        out = row(Cell(look, mine=True), text(look, tr("your group, going out"), "caption", "soft"), gap=4)
+        back = row(Cell(look, mine=False), text(look, tr("a peer's group, coming in"), "caption", "soft"), gap=4)
+        self._cell = Cell(look, mine=False)
+        self._words = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+        self._cell.hide()
+        self.setLayout(row(out, back, row(self._cell, (self._words, 1), gap=4), gap=16))
+
+    def say(self, latest: tuple[Flow, str, int] | None) -> None:
+        self._cell.setVisible(latest is not None)
+        if latest is not None:
+            flow, words, about = latest
+            self._cell.show_cell(about, mine=flow.way == "out")
+            self._words.say(words, "text_soft")
 
 
 class Peers(Page):
@@ -146,7 +164,8 @@ class Peers(Page):
         self._invite.clicked.connect(self.invite_wanted)
         self._picture, self._reach = SwarmPicture(look), Reach(look)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self._legend = held(_legend(look))
+        self._picture.chosen.connect(self.choose)
+        self._legend = Legend(look)
         self._band = card((row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32), 1), gap=0)
         self._model = PeerTable(look, self)
         self._view = PeerView(look, self._model)
@@ -176,7 +195,8 @@ class Peers(Page):
         self._invite.setVisible(state.reach != "solo" and not self._replay)
         self._invite.setEnabled(not hindrance(state))
         set_tip(self._invite, hindrance(state))
-        self._picture.show_peers(state.ready.node if state.ready else "", peers)
+        self._picture.show_state(state, now)
+        self._legend.say(self._picture.latest)
         self._reach.show_state(state)
         self._model.show_peers(peers, now)
         self._show_chosen(self._chosen)
@@ -204,6 +224,7 @@ class Peers(Page):
 
     def _show_chosen(self, identity: str) -> None:
         self._chosen = identity
+        self._picture.mark(identity)
         self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
 
 

@@ -99,6 +99,8 @@ APPEARANCE = Part("appearance", later("Appearance"), (
                  ("high_contrast", later("High contrast"))))),
     Row("window.language", later("Language"), later("Names and what models write stay as they are."),
         Options((("system", later("As the system")), *NAMES.items()))),
+    Row("window.less_motion", later("Reduce motion"), later("Groups on their way are counted, not moved."),
+        Options((("system", later("As the system")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
     Row("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
         Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
 ))  # fmt: skip

@@ -39,6 +39,7 @@ class Shell(QObject):
         self._invite = ""
         self.choices, self.journal = choices, Journal(self)
         self._worn = _worn(choices.settings)
+        look.less_motion = choices.settings.window.less_motion
         self.window = self._made_window()
         self.tray = self._made_tray()
         self._connect(source)
@@ -155,9 +156,10 @@ class Shell(QObject):
             kept.write(self._home.window, self._kept)
 
     def _settings_changed(self) -> None:
-        """Theme, language and the size of words hold at once."""
+        """Theme, motion, language and the size of words hold at once."""
         worn, self._worn = self._worn, _worn(self.choices.settings)
         theme, spoken, percent = self._worn
+        self._look.less_motion = self.choices.settings.window.less_motion
         if worn[0] != theme:
             self._look.use(theme)
         if worn[1:] != self._worn[1:]:
