@@ -12,7 +12,7 @@ from typing import cast, get_args
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from waggle import paths
+from waggle import belongings, paths
 from waggle.errors import EngineError
 from waggle.gui import language
 from waggle.gui.choices import Choices
@@ -111,6 +111,8 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     one.called.connect(shell.called)
     code = _shown(shell, arguments, first=is_first(home, choices, arguments.overrides))
     one.release()
+    if shell.said_goodbye:
+        belongings.tidy(home.root)  # the lock was the last thing in it
     return code
 
 

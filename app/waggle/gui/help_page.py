@@ -185,7 +185,9 @@ class Report(QFrame):
 
 
 class HelpPage(Page):
-    """`journal` is what happened; `home` is left out of reports."""
+    """`journal` is what happened; `home` is left out of reports. `goodbye_wanted`: somebody wants to leave."""
+
+    goodbye_wanted = Signal()
 
     def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
         super().__init__(look)
@@ -194,11 +196,21 @@ class HelpPage(Page):
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
-        self._box = column(self.self_test, self.update_asked, self._log, self._report, _keys(look), None, gap=16)
+        self._box = column(self.self_test, self.update_asked, self._log, self._report, _keys(look), self._leaving(), None, gap=16)
         self._area = scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         self._key: tuple[object, ...] = ()
         self.set_compact(False)
+
+    def _leaving(self) -> QFrame:
+        about = text(self.look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+                     wrap=True)  # fmt: skip
+        see = Button(self.look, tr("Say goodbye"))
+        see.clicked.connect(self.goodbye_wanted)
+        made = card(row((column(text(self.look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        if self._home is None:
+            made.hide()
+        return made
 
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))

@@ -5,10 +5,12 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from waggle import paths
+from waggle.belongings import Kind
 from waggle.gui import kept, language, notices, tray
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
+from waggle.gui.goodbye_view import Farewell
 from waggle.gui.journal import Journal
 from waggle.gui.look import Look, Theme
 from waggle.gui.replay import Replay
@@ -37,6 +39,7 @@ class Shell(QObject):
         self._kept = kept.read(home.window) if home is not None else kept.Kept()
         self._told = State()
         self._invite = ""
+        self._farewell: Farewell | None = None
         self.choices, self.journal = choices, Journal(self)
         self._worn = _worn(choices.settings)
         look.less_motion = choices.settings.window.less_motion
@@ -53,7 +56,7 @@ class Shell(QObject):
             self.choices.ask = source.send
             source.complained.connect(self.journal.complain)
             source.refused.connect(self._refused)
-            source.ended.connect(self.left)
+            source.ended.connect(self._ended)
         else:
             self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
@@ -99,11 +102,34 @@ class Shell(QObject):
             self.window.release()
 
     def leave(self) -> None:
-        """End everything. The engine is given its time; asking again ends it at once."""
+        """End everything. The engine is given its time; asking again ends it at once. What is being removed is waited for."""
+        if self._farewell is not None:
+            if self._farewell.over:
+                self.left.emit()
+            return
         self._remember()
         self.window.show_leaving()
         self._source.stop()
         if isinstance(self._source, Replay):
+            self.left.emit()
+
+    @property
+    def said_goodbye(self) -> bool:
+        """Whether what was kept has been removed: nothing is written any more."""
+        return self._farewell is not None
+
+    def _say_goodbye(self, kinds: frozenset[Kind]) -> None:
+        """The engine stops, what was chosen goes, and what was done is said before everything ends."""
+        assert self._home is not None
+        self._farewell = Farewell(self._look, self._home.root, kinds)
+        self._farewell.left.connect(self.left)
+        self.window.cover(self._farewell)
+        self._source.stop()
+
+    def _ended(self) -> None:
+        if self._farewell is not None:
+            self._farewell.remove()
+        else:
             self.left.emit()
 
     def _made_window(self) -> Window:
@@ -115,6 +141,7 @@ class Shell(QObject):
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
+        window.goodbye_wanted.connect(self._say_goodbye)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(source.start)
         else:
@@ -140,7 +167,11 @@ class Shell(QObject):
 
     def _closed(self) -> None:
         """The person closed the window: to the tray where there is one and it is wanted, else everything ends."""
-        if self.window.leaving or not (self.choices.settings.window.close_to_tray and tray.available()):
+        if (
+            self._farewell is not None
+            or self.window.leaving
+            or not (self.choices.settings.window.close_to_tray and tray.available())
+        ):
             self.leave()
             return
         self.window.hide()

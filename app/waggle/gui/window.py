@@ -32,13 +32,15 @@ SMALLEST = (900, 600)
 class Window(QWidget):
     """`commanded` carries commands for the engine, and `start_wanted` asks for one.
 
-    `closing` says that the person closed the window, `leave_wanted` that everything should end.
+    `closing` says that the person closed the window, `leave_wanted` that everything should end, `goodbye_wanted` what should
+    be removed first.
     """
 
     commanded = Signal(object)
     start_wanted = Signal()
     closing = Signal()
     leave_wanted = Signal()
+    goodbye_wanted = Signal(object)
 
     def __init__(
         self, look: Look, current: Current, *, choices: Choices | None = None, journal: Journal | None = None,
@@ -53,13 +55,13 @@ class Window(QWidget):
         self._said = ""
         self.leaving = False
         self.page = "home"
-        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look)
+        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
         choices = choices or Choices(None, parent=self)
         journal = journal or Journal(self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: Live(look), "progress": lambda: Progress(look), "settings": lambda: SettingsPage(look, choices),
-            "help": lambda: HelpPage(look, journal, home),
+            "help": lambda: self._help(journal, home),
         }  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
         self._stack, self._all = QStackedWidget(), QStackedWidget()
@@ -75,6 +77,7 @@ class Window(QWidget):
         self.home.page_wanted.connect(self.show_page)
         self.home.start_wanted.connect(self.start_wanted)
         self.peers.invite_wanted.connect(self._invite)
+        self.you.goodbye_wanted.connect(self.goodbye_wanted)
         self.home.hero.profile.chosen.connect(choices.set)
         choices.refused.connect(self.refused)
         current.changed.connect(self.redraw)
@@ -172,6 +175,15 @@ class Window(QWidget):
         self.setWindowTitle(tr("Waggle: closing"))
         self.notice(tr("Finishing this step, then closing."))
         self._notice_end.stop()
+
+    def _help(self, journal: Journal, home: paths.Home | None) -> HelpPage:
+        made = HelpPage(self._look, journal, home)
+        made.goodbye_wanted.connect(self._show_goodbye)
+        return made
+
+    def _show_goodbye(self) -> None:
+        self.show_page("you")
+        self.you.show_goodbye()
 
     def _invite(self) -> None:
         self.show_page("swarms")

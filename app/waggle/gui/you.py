@@ -3,10 +3,12 @@
 import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
+from waggle import paths
+from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure
 from waggle.gui.identity_view import Act, IdentityView
@@ -39,6 +41,7 @@ ASK_AGAIN = 25  # rounds
 MOST_AHAS = 12
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
 RESTING = ("preparing", "problem", "stopped")
+OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 
 def aha_words(aha: Aha) -> tuple[str, str]:
@@ -57,11 +60,16 @@ def cells(day: Day) -> tuple[str, ...]:
 
 
 class You(Page):
-    """Asks for its days when it is first seen, and again after a while."""
+    """Asks for its days when it is first seen, and again after a while. `goodbye_wanted` carries what should be removed.
 
-    def __init__(self, look: Look) -> None:
+    `home` is what a goodbye is about; without one, as in a replay, none is offered.
+    """
+
+    goodbye_wanted = Signal(object)
+
+    def __init__(self, look: Look, home: paths.Home | None = None) -> None:
         super().__init__(look)
-        self._state = State()
+        self._state, self._home, self._leaving = State(), home, False
         self._asked: tuple[object, int] | None = None
         self._ahas: tuple[Aha, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
@@ -73,15 +81,20 @@ class You(Page):
         ]  # fmt: skip
         self._identity = IdentityView(look)
         self._identity.commanded.connect(self.commanded)
-        self._identity.done.connect(self.show_overview)
+        self._identity.done.connect(self._identity_done)
+        self._goodbye = GoodbyeView(look)
+        self._goodbye.wanted.connect(self.goodbye_wanted)
+        self._goodbye.done.connect(self.show_overview)
+        self._goodbye.backup_wanted.connect(self._back_up_first)
         self._top = row(*((made, 1) for made in self._figures))
         self._ahas_box = column(gap=8)
         self._low = row((self._aha_card(), 3), (self._me_card(), 2))
-        self._body = column(self._top, self._calendar_card(), self._low, None)
+        self._body = column(self._top, self._calendar_card(), self._low, self._leave_card(), None)
         self._views = QStackedWidget()
         self._area, self._alone = scrolled(self._body), column(self._identity, None)
-        self._views.addWidget(self._area)
-        self._views.addWidget(held(self._alone))
+        self._last = scrolled(column(self._goodbye, None))
+        for view in (self._area, held(self._alone), self._last):
+            self._views.addWidget(view)
         self._head = page_head(look, tr("You"), self._line, self._share)
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
@@ -90,12 +103,13 @@ class You(Page):
         below = 20 if self.compact else 24
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, below)
+        self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
         for box in (self._body, self._top, self._low):
             box.setSpacing(gap)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self._views.currentIndex():
+        if event.key() == Qt.Key.Key_Escape and self._views.currentIndex() != OVERVIEW:
             self.show_overview()
         else:
             super().keyPressEvent(event)
@@ -123,12 +137,33 @@ class You(Page):
             self._identity.told(state.backup)
 
     def show_overview(self) -> None:
+        self._leaving = False
         self._identity.forget()
-        self._views.setCurrentIndex(0)
+        self._views.setCurrentIndex(OVERVIEW)
+
+    def show_goodbye(self) -> None:
+        """What is kept here, to be chosen from."""
+        if self._home is None:
+            return
+        self._leaving = True
+        can_back_up = self._state.ready is not None and self._state.phase not in RESTING
+        self._goodbye.show_found(found_in(self._home), can_back_up=can_back_up)
+        self._views.setCurrentIndex(GOODBYE)
+
+    def _back_up_first(self) -> None:
+        self._open("backup")
+
+    def _identity_done(self) -> None:
+        """Back to where a backup was asked for."""
+        self._identity.forget()
+        if self._leaving:
+            self.show_goodbye()
+        else:
+            self.show_overview()
 
     def refused(self, words: str) -> None:
         """The engine did not do what was asked."""
-        if self._views.currentIndex():
+        if self._views.currentIndex() == IDENTITY:
             self._identity.refused(words)
 
     def _ask(self) -> None:
@@ -202,6 +237,17 @@ class You(Page):
         head = row(Sign(self.look, "on", "accent_line", 18), (text(self.look, tr("Aha: first right answers"), "heading"), 1))
         return card(head, self._ahas_box, None, gap=10)
 
+    def _leave_card(self) -> QWidget:
+        look = self.look
+        about = text(look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+                     wrap=True)  # fmt: skip
+        see = Button(look, tr("Say goodbye"), small=True)
+        see.clicked.connect(self.show_goodbye)
+        made = card(row((column(text(look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        if self._home is None:
+            made.hide()
+        return made
+
     def _show_ahas(self, ahas: tuple[Aha, ...]) -> None:
         if ahas == self._ahas:
             return
@@ -230,7 +276,7 @@ class You(Page):
             self._rows.appendRow(items)
 
     def _open(self, act: Act) -> None:
-        self._views.setCurrentIndex(1)
+        self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
 
     def _share_wanted(self) -> None:
