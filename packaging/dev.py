@@ -7,7 +7,8 @@ python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
 python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
-python3 packaging/dev.py clean       remove .venv
+python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle lab bench)
+python3 packaging/dev.py clean       remove .venv and .venv-bench
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV, BENCH = ROOT / ".venv", ROOT / ".venv-bench"
 LOCK, PROJECT = ROOT / "packaging/lock.txt", ROOT / "pyproject.toml"
 WINDOWS = os.name == "nt"
-PYTHON = VENV / ("Scripts/python.exe" if WINDOWS else "bin/python")
+PYTHON, BENCH_PYTHON = (place / ("Scripts/python.exe" if WINDOWS else "bin/python") for place in (VENV, BENCH))
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 # What Qt's wheels do not bring along: shared library -> Debian package. Qt's own message about them misleads.
@@ -84,8 +85,12 @@ def main(arguments: list[str]) -> int:
             return doctor()
         case "package":
             return package(rest)
+        case "bench":
+            set_up_bench()
+            return waggle_python("-m", "waggle", "lab", "bench", *rest, python=BENCH_PYTHON)
         case "clean":
-            shutil.rmtree(VENV, ignore_errors=True)
+            for place in (VENV, BENCH):
+                shutil.rmtree(place, ignore_errors=True)
             return 0
         case _:
             print(__doc__)
@@ -130,6 +135,26 @@ def setup() -> None:
     pip("install", *wanted)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def set_up_bench() -> None:
+    """Make .venv-bench: it sees all of .venv, so that everybody computes with the same torch, and has the other trainers."""
+    setup()
+    mark = BENCH / ".waggle-stamp"
+    if mark.exists() and mark.read_text() == stamp():
+        return
+    venv.create(BENCH, with_pip=False, symlinks=not WINDOWS)
+    (packages_of(BENCH_PYTHON) / "waggle.pth").write_text(f"{packages_of(PYTHON)}\n")
+    wanted = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["bench"]
+    print("Installing the trainers to compare with ...", flush=True)
+    pip("--python", str(BENCH_PYTHON), "install", "--no-deps", *wanted)
+    mark.write_text(stamp())
+
+
+def packages_of(python: Path) -> Path:
+    """Where an environment keeps its packages."""
+    told = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    return Path(told.strip())
 
 
 def package(rest: list[str]) -> int:
@@ -207,9 +232,9 @@ def doctor() -> int:
     return 3 if missing else 0
 
 
-def waggle_python(*arguments: str) -> int:
+def waggle_python(*arguments: str, python: Path = PYTHON) -> int:
     """Run the environment's Python with the source root on its path."""
-    return subprocess.call([str(PYTHON), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
+    return subprocess.call([str(python), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
 
 
 if __name__ == "__main__":

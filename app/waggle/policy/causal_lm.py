@@ -22,6 +22,7 @@ from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, torch_head
 from waggle.policy.torch_product import Product, ready_weight
 from waggle.policy.training import Training
+from waggle.rl.batch import nothing
 
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -94,12 +95,13 @@ class CausalLM:
         return x
 
     @contextlib.contextmanager
-    def decoding(self, rows: int) -> Iterator[None]:
+    def decoding(self, rows: int, pause_point: Callable[[], None] = nothing) -> Iterator[None]:
         """Weights made ready for many products of about so many rows each, where that pays; dropped at the end."""
         products = [product for layer in self._layers for product in layer.products]
         try:
             for product in products:
                 product.make_ready(self.precision, rows)
+                pause_point()
             self._ready_head = ready_weight(self.head.detach(), self.precision, rows)
             yield
         finally:

@@ -68,7 +68,7 @@ class TorchPolicy:
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         group_size = len(uniforms) // len(prompts)
-        with _memory_errors(), self._model.decoding(len(uniforms)):
+        with _memory_errors(), self._model.decoding(len(uniforms), params.pause_point):
             made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 

@@ -1,0 +1,143 @@
+"""What was measured, as a table for people and as the figures that documents may quote: medians of all rounds of a side."""
+
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waggle.lab import bench_cells, bench_limits
+from waggle.lab.bench_cells import CELLS, EQUAL
+from waggle.lab.bench_clock import ROUND
+from waggle.lab.bench_limits import Limits
+from waggle.policy import configuration
+
+PHASES = ("ready", "prefill", "decode", "sample", "old", "update", "optimiser", ROUND)
+RATIOS = {  # figure -> (cell of Waggle, cell of the other, the other)
+    "tiny_vs_trl_fp32": ("tiny", "tiny", "trl"),
+    "tiny_vs_genrl": ("tiny", "tiny", "genrl"),
+    "half_b_vs_trl_fp32": ("half-fp32", "half-fp32", "trl"),
+    "half_b_vs_trl_bf16": ("half-bf16", "half-bf16", "trl"),
+    "half_b_lora_vs_trl": ("half-lora", "half-lora", "trl"),
+    "half_b_vs_genrl_fp32": ("half-fp32", "half-fp32", "genrl"),
+    "half_b_vs_genrl_bf16": ("half-bf16", "half-bf16", "genrl"),
+    "half_b_bf16_vs_genrl_default": ("half-bf16", "half-fp32", "genrl"),  # it computes in fp32 unless told otherwise
+    "half_b_skewed_vs_trl": ("half-skewed", "half-skewed", "trl"),
+}
+PEAKS = {
+    "gib_full_fp32": "memory-full", "gib_full_lean": "memory-lean", "gib_lora": "memory-lora",
+    "gib_paper_lean": "paper-lean", "gib_paper_lora": "paper-lora",
+}  # fmt: skip
+REACHED = {  # figure -> (cell, phase)
+    "limit_decode_16": ("half-bf16", "decode"), "limit_decode_16_fp32": ("half-fp32", "decode"),
+    "limit_decode_72": ("decode-72", "decode"), "limit_train": ("half-bf16", "update"),
+    "limit_train_fp32": ("half-fp32", "update"), "limit_prefill": ("half-bf16", "prefill"),
+    "limit_prefill_fp32": ("half-fp32", "prefill"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of the book: one side of one cell in one process."""
+
+    cell: str
+    side: str
+    commit: str
+    rounds: Sequence[dict[str, float]] = ()
+    gib: float = 0.0
+    moved: float = 0.0
+    more: dict[str, float] = field(default_factory=dict)
+    limits: Limits | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def read(book: Path) -> list[Run]:
+    """All lines so far."""
+    if not book.exists():
+        return []
+    return [_run(json.loads(line)) for line in book.read_text(encoding="utf-8").splitlines()]
+
+
+def _run(line: dict[str, Any]) -> Run:
+    line.pop("machine")
+    return Run(**(line | {"limits": Limits(**line["limits"]) if line.get("limits") else None}))
+
+
+def of(runs: Sequence[Run], cell: str, side: str = "waggle") -> list[Run]:
+    return [one for one in runs if (one.cell, one.side) == (cell, side)]
+
+
+def seconds(runs: Sequence[Run], phase: str = ROUND) -> float | None:
+    """The median of a phase; None where it was not measured."""
+    found = [taken[phase] for one in runs for taken in one.rounds if phase in taken]
+    return statistics.median(found) if found else None
+
+
+def reached(runs: Sequence[Run], cell: str, phase: str) -> float | None:
+    """The share of the limit: the seconds that a phase needs at the least, by those it took, each by its own process's limits."""
+    wanted = CELLS[cell]
+    need = bench_limits.needs(wanted, configuration.read(bench_cells.folder_of(wanted.model))).get(phase)
+    found = [
+        need.seconds(one.limits) / taken[phase]
+        for one in of(runs, cell)
+        for taken in one.rounds
+        if need and one.limits and phase in taken
+    ]
+    return statistics.median(found) if found else None
+
+
+def figures(runs: Sequence[Run]) -> dict[str, object]:
+    """Only what was measured, each with its shape."""
+    found: dict[str, object] = {}
+    for name, (ours, theirs, side) in RATIOS.items():
+        mine, other = seconds(of(runs, ours)), seconds(of(runs, theirs, side))
+        if mine and other:
+            found[name] = round(other / mine, 2)
+    for name, cell in PEAKS.items():
+        if peaks := of(runs, cell):
+            found[name] = round(max(one.gib for one in peaks), 2)
+    for name, (cell, phase) in REACHED.items():
+        share = reached(runs, cell, phase)
+        if share:
+            found[name] = round(share, 3)
+    if pauses := [one.more["pause_ms"] for name in ("half-fp32", "half-bf16") for one in of(runs, name)]:
+        found["pause_ms_half_b"] = round(statistics.median(pauses))
+    for one in of(runs, EQUAL):
+        found |= {f"trl_{name}_relative_error": one.more[name] for name in ("loss", "gradient")}
+    found["shapes"] = {name: CELLS[name].words for name in CELLS if of(runs, name)}
+    found["seconds"] = {name: _phases(runs, name) for name in CELLS if of(runs, name)}
+    found["commits"] = sorted({one.commit for one in runs})
+    found["versions"] = {package: version for one in runs for package, version in one.versions.items()}
+    return found
+
+
+def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
+    """Of every side the median seconds of every phase, its peak memory and how many rounds there were."""
+    found: dict[str, dict[str, float]] = {}
+    for side in CELLS[cell].sides:
+        if played := of(runs, cell, side):
+            taken = {phase: seconds(played, phase) for phase in PHASES}
+            found[side] = {phase: round(value, 3) for phase, value in taken.items() if value is not None}
+            found[side] |= {"gib": round(max(one.gib for one in played), 2), "rounds": sum(len(one.rounds) for one in played)}
+    return found
+
+
+def table(runs: Sequence[Run]) -> str:
+    """One block a cell: its shape, and a line a side."""
+    return "\n".join(line for name in CELLS if of(runs, name) for line in _block(runs, name))
+
+
+def _block(runs: Sequence[Run], cell: str) -> Iterator[str]:
+    yield f"\n{cell}: {CELLS[cell].words}"
+    yield "".join([f"{'':10}", *(f"{phase:>11}" for phase in (*PHASES, "GiB", "rounds"))])
+    for side, found in _phases(runs, cell).items():
+        columns = [*(found.get(phase) for phase in PHASES), found["gib"], found["rounds"]]
+        yield "".join([f"{side:10}", *(f"{'-' if value is None else f'{value:.4g}':>11}" for value in columns)])
+    shares = [reached(runs, cell, phase) for phase in PHASES]
+    yield "".join([f"{'of limit':10}", *(f"{'' if share is None else f'{share:.0%}':>11}" for share in shares)])
+    mine = seconds(of(runs, cell))
+    for side in CELLS[cell].sides[1:]:
+        other = seconds(of(runs, cell, side))
+        if mine and other:
+            yield f"waggle is {other / mine:.2f} times as fast as {side}"

@@ -1,0 +1,141 @@
+"""One round in Waggle, timed by phase."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from waggle.lab import bench_cells
+from waggle.lab.bench_cells import Cell
+from waggle.lab.bench_clock import ROUND, Measured, Phases
+from waggle.policy import torch_policy
+from waggle.policy.torch_decoding import TorchRows
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl import grpo
+from waggle.rl.advantage import CRUMB_SPAN
+from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
+from waggle.rl.noise import uniforms
+from waggle.rl.rule import Scored
+
+RATE = 1e-6
+
+
+class Pauses:
+    """How long whoever asks for a pause at the worst moment waits while answers are written, where nobody else computes."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._last = time.process_time()
+
+    def begin(self) -> None:
+        self._last = time.process_time()
+
+    def point(self) -> None:
+        now = time.process_time()
+        self.longest, self._last = max(self.longest, now - self._last), now
+
+
+def measure(cell: Cell, folder: Path) -> Measured:
+    """The timed rounds, after a short one."""
+    policy, phases, pauses = TorchPolicy(folder, device=cell.device, training=cell.training), Phases(cell.device), Pauses()
+    policy._gradient = phases.timed("update", policy._gradient)  # type: ignore[method-assign]
+    watched = _some_trained(policy)
+    before = watched.detach().clone().float()
+    _play(cell.warm_up, policy, phases, pauses)
+    phases.take()
+    rounds = []
+    for _ in range(cell.rounds):
+        with phases.of(ROUND):
+            _play(cell, policy, phases, pauses)
+        rounds.append(_phases(phases.take()))
+    moved = float((watched.detach().float() - before).abs().mean())
+    return Measured(rounds, moved, {"pause_ms": 1000 * pauses.longest})
+
+
+def _some_trained(policy: TorchPolicy) -> torch.Tensor:
+    """A weight that every step moves: of adapters B, which begins as zeros."""
+    return next(one for name, one in policy._parameters.items() if "q_proj" in name and "lora_A" not in name)
+
+
+def _phases(taken: dict[str, float]) -> dict[str, float]:
+    """What is no phase of its own: making weights ready before answering, and all of a step but its gradient."""
+    taken["ready"] = taken["sample"] - taken["prefill"] - taken["decode"]
+    if "step" in taken:
+        taken["optimiser"] = taken.pop("step") - taken["update"]
+    return taken
+
+
+def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> None:
+    vocabulary = policy._model.vocabulary
+    stop = int(policy._model.holder.config.eos_token_id)
+    prompts = [np.array(ids, np.int32) for ids in bench_cells.prompts(cell, vocabulary)]
+    noise = uniforms(0, "sample", 0, cell.questions, cell.group_size, cell.longest)
+    pauses.begin()
+    with _instead(_rows(np.array(bench_cells.lengths(cell)).ravel(), stop, phases)), phases.of("sample"):
+        answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=stop, pause_point=pauses.point))
+    pauses.point()
+    if not cell.learns:
+        return
+    batches = lessons(cell, prompts, [tuple(one.tokens for one in row) for row in answers])
+    with phases.of("step"):
+        metrics = policy.step(batches, StepParams(learning_rate=RATE))
+    if not metrics.taken:
+        raise ArithmeticError("The step was not taken, so nothing was measured.")
+
+
+def lessons(cell: Cell, prompts: Sequence[Ids], answers: Sequence[tuple[Ids, ...]]) -> list[GroupBatch]:
+    """As a round makes them; groups without advantage are left out."""
+    made = []
+    for prompt, row, rewards in zip(prompts, answers, bench_cells.rewards(cell), strict=True):
+        lengths = tuple(map(len, row))
+        scored = Scored(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
+        teaching = grpo.RULE.teach(scored)
+        if teaching.advantage.any():
+            made.append(GroupBatch(prompt, row, teaching.advantage, teaching.weight))
+    return made
+
+
+@contextlib.contextmanager
+def _instead(rows: Callable[..., TorchRows]) -> Iterator[None]:
+    """Policies decode with these rows."""
+    usual = vars(torch_policy)["TorchRows"]
+    vars(torch_policy)["TorchRows"] = rows
+    try:
+        yield
+    finally:
+        vars(torch_policy)["TorchRows"] = usual
+
+
+def _rows(lengths: NDArray[np.int64], stop: int, phases: Phases) -> Callable[..., TorchRows]:
+    """Rows that end where they should, and nowhere else: random weights know no end."""
+
+    class Rows(TorchRows):
+        def __init__(self, *arguments: Any) -> None:
+            self._here, self._column = np.arange(len(lengths)), 0
+            with phases.of("prefill"):
+                super().__init__(*arguments)
+
+        def pick(self, noise: Floats) -> tuple[NDArray[np.int64], Floats]:
+            with phases.of("decode"):
+                tokens, scores = super().pick(noise)
+                self._column += 1
+                tokens[tokens == stop] = 2
+                tokens[lengths[self._here] == self._column] = stop
+                self._picked = torch.from_numpy(tokens).to(self._device)
+            return tokens, scores
+
+        def keep(self, rows: NDArray[np.int64]) -> None:
+            self._here = self._here[rows]
+            with phases.of("decode"):
+                super().keep(rows)
+
+        def advance(self, column: int) -> None:
+            with phases.of("decode"):
+                super().advance(column)
+
+    return Rows

@@ -1,0 +1,112 @@
+"""The benchmark: that everybody plays the same round, that its limits are counted right, and what its book becomes."""
+
+import argparse
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from waggle import cli, paths
+from waggle.lab import bench, bench_cells, bench_limits, bench_report, bench_waggle
+from waggle.lab.bench_cells import CELLS, STARTER, Cell
+from waggle.lab.bench_limits import Limits, Need
+from waggle.policy import configuration
+
+SMALL = Cell(("waggle",), STARTER, questions=2, group_size=4, prompt=12, longest=8, skewed=True)
+
+
+def line(cell: str, side: str, seconds: float, **more: object) -> str:
+    round_ = {"sample": 0.4 * seconds, "decode": 0.3 * seconds, "update": 0.6 * seconds, "round": seconds}
+    told = {"cell": cell, "side": side, "commit": "c", "machine": "m", "rounds": [round_], "gib": 1.5, "moved": 1e-6}
+    return json.dumps(told | {"more": {"pause_ms": 250.0}, "versions": {"torch": "2"}} | more) + "\n"
+
+
+def test_a_round_is_split_into_phases_and_its_optimiser_really_trains():
+    torch.set_num_threads(1)
+    found = bench_waggle.measure(replace(SMALL, rounds=2), paths.starter())
+    assert len(found.rounds) == 2
+    for taken in found.rounds:
+        assert taken.keys() == {"ready", "prefill", "decode", "sample", "update", "optimiser", "round"}
+        parts = taken["sample"] + taken["update"] + taken["optimiser"]
+        assert 0.0 < parts <= taken["round"]
+    assert found.moved > 1e-7
+    assert found.more["pause_ms"] > 0.0
+
+
+def test_skewed_answers_have_the_lengths_all_sides_are_given_and_half_of_the_groups_teach():
+    lengths = bench_cells.lengths(SMALL)
+    assert all(1 <= length <= SMALL.longest for row in lengths for length in row)
+    assert len({length for row in lengths for length in row}) > 2
+    answers = [tuple(np.full(length, 5, np.int32) for length in row) for row in lengths]
+    taught = bench_waggle.lessons(SMALL, [np.arange(3, dtype=np.int32)] * 2, answers)
+    assert [[len(ids) for ids in one.completions] for one in taught] == lengths[:1]
+    even = replace(SMALL, skewed=False)
+    assert {length for row in bench_cells.lengths(even) for length in row} == {even.longest}
+
+
+def test_what_a_phase_needs_is_counted_from_the_shape():
+    model = configuration.read(paths.starter())
+    cell = replace(SMALL, skewed=False)
+    needs = bench_limits.needs(cell, model)
+    head = model.vocab_size * model.hidden_size
+    layers = bench_limits.weights_of(model) - head
+    steps = cell.answers * (cell.longest - 1)  # the first token of each comes from its prompt
+    assert needs["decode"].operations > 2 * steps * (layers + head)
+    assert needs["decode"].operations == pytest.approx(2 * steps * (layers + head), rel=0.05)
+    assert needs["update"].operations > 3 * needs["prefill"].operations
+    assert needs["optimiser"] == Need(0.0, 32 * (layers + head))
+    assert Need(10.0, 30.0).seconds(Limits(speed=10.0, bandwidth=10.0)) == 3.0
+
+
+def test_ratios_are_those_of_medians_and_only_what_was_measured_is_a_figure(tmp_path):
+    book = tmp_path / "runs.jsonl"
+    limits = {"limits": {"speed": 1e11, "bandwidth": 3e10}}
+    lines = [line("tiny", "waggle", seconds, **limits) for seconds in (1.0, 2.0, 9.0)]
+    book.write_text(
+        "".join([*lines, line("tiny", "trl", 5.0), line("equal", "waggle", 1.0, more={"loss": 1e-6, "gradient": 2e-6})])
+    )
+    runs = bench_report.read(book)
+    found = bench_report.figures(runs)
+    assert found["tiny_vs_trl_fp32"] == 2.5
+    assert "tiny_vs_genrl" not in found
+    assert found["trl_gradient_relative_error"] == 2e-6
+    told = bench_report.table(runs)
+    assert "starter, 9 x 8 answers of 64 tokens after 100; full, float32, cpu" in told
+    assert "waggle is 2.50 times as fast as trl" in told
+
+
+def test_sides_take_turns_and_what_was_measured_is_not_measured_again(tmp_path):
+    book = tmp_path / "runs.jsonl"
+    book.write_text(line("tiny", "waggle", 1.0))
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    arguments = parser.parse_args(["--cells", "tiny,memory-lora", "--sides", "waggle", "--repetitions", "2"])
+    wanted = []
+    for cell, side in bench._missing(arguments, book):
+        wanted.append((cell, side))
+        with book.open("a") as file:
+            file.write(line(cell, side, 1.0))
+    assert wanted == [("memory-lora", "waggle"), ("tiny", "waggle")]
+
+
+def test_an_unknown_cell_is_explained(tmp_path, capsys):
+    assert cli.main(["lab", "bench", "--cells", "huge", "--out", str(tmp_path)]) == 1
+    assert "There is no cell huge" in capsys.readouterr().err
+
+
+def test_every_figure_is_of_a_cell_that_there_is():
+    named = {cell for ours, theirs, _ in bench_report.RATIOS.values() for cell in (ours, theirs)}
+    named |= set(bench_report.PEAKS.values()) | {cell for cell, _ in bench_report.REACHED.values()}
+    assert named <= CELLS.keys()
+
+
+def test_loss_and_gradients_equal_those_of_trl():
+    pytest.importorskip("trl", reason="comes with `dev.py bench`")
+    from waggle.lab import bench_equal
+
+    found = bench_equal.measure(paths.starter())
+    assert found["gradient"] < 1e-5
+    assert found["loss"] < 1e-5
+    assert found["clipped"] > 0.0, "the clip must count"
