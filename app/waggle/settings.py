@@ -32,6 +32,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     through: Literal["auto", "relay", "direct"] = "auto"  # through the seeds: where a router blocks calls, always, never
     gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, used where this system cannot speak to peers itself
     light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
+    leaderboard: bool = False  # publish this model's answers to the swarm's exams, and mark those of others who do
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from waggle.gui import series
+from waggle.interval import interval_of
 from waggle.protocol.events import HeldOutScore, PeerInfo, RoundSummary
 from waggle.protocol.state import State
 
@@ -21,10 +22,10 @@ def test_the_trend_is_a_mean_of_neighbours() -> None:
 
 
 def test_the_interval_is_wilsons() -> None:
-    low, high = series.interval(38, 100)
+    low, high = interval_of(38, 100)
     assert (low, high) == (pytest.approx(0.2909, abs=1e-3), pytest.approx(0.4778, abs=1e-3))
-    assert series.interval(0, 50)[0] == 0.0
-    assert series.interval(0, 0) == (0.0, 1.0)
+    assert interval_of(0, 50)[0] == 0.0
+    assert interval_of(0, 0) == (0.0, 1.0)
 
 
 def test_elapsed_counts_work_and_bridges_thinned_history() -> None:

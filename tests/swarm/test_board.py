@@ -8,7 +8,8 @@ import pytest
 from swarm.live import judged
 from waggle.swarm import status_page
 from waggle.swarm.board import MAX_MEMBERS, PRESENT_S, Board
-from waggle.swarm.news import GroupsArrived, RecordDropped
+from waggle.swarm.marks import Mark, Marks
+from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
 from waggle.tasks.charter import first_swarm
 
 NOW = 1_800_000_000.0
@@ -104,3 +105,31 @@ def test_before_anybody_came_the_page_says_so(board: Board) -> None:
     page = status_page.html(board.status(()))
     assert "Nobody has shared anything lately" in page
     assert "Nobody yet." in page
+
+
+def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody(board: Board) -> None:
+    assert "Nobody publishes answers yet" in status_page.html(board.status(()))
+    for ranked in (False, True):
+        marks = Marks(ranked=ranked)
+        for node, (right, learned) in enumerate(((8, 3), (2, 0))):
+            for epoch in (1, 2):
+                marks.add(
+                    Mark(origin=bytes([node] * 38), epoch=epoch, round=epoch, learned=learned, model="<b>", right=right, total=16)
+                )  # fmt: skip
+        board.hear(SheetsMarked(comparison=marks.comparison()))
+        page = status_page.html(board.status(()))
+        assert "With peers 50%" in page
+        assert "Alone 12%" in page
+        assert "<b>" not in page
+        assert ("nobody is ranked" in page) is not ranked
+        assert ("16 of 32" in page) is ranked
+
+
+@pytest.mark.parametrize(
+    ("learned", "words"), [(3, "Nobody who trains this model alone"), (0, "Nobody who trains this model with")]
+)
+def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(board: Board, learned: int, words: str) -> None:
+    marks = Marks(ranked=False)
+    marks.add(Mark(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
+    board.hear(SheetsMarked(comparison=marks.comparison()))
+    assert words in status_page.html(board.status(()))

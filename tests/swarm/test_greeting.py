@@ -20,7 +20,7 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_a_later_version_may_say_more() -> None:
-    blob = msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER, b"", {"more": [1, 2]}, "words"])
+    blob = msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER, b"", b"", {"more": [1, 2]}, "words"])
     assert "update this Waggle" in greeting.refusal(greeting.read(blob), CHARTER)
 
 

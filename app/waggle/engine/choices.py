@@ -8,7 +8,7 @@ from waggle.engine.teller import Teller
 from waggle.protocol import events
 from waggle.settings import Settings, Value
 
-AT_ONCE = ("when.", "window.", "computer.")  # all others, and the device, wait for the engine's next start
+AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard")  # all others, and the device, wait for the engine's next start
 LATER = ("computer.device",)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
+from waggle.engine.sitting import never
 from waggle.errors import CheckpointError, HistoryError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
@@ -55,6 +56,8 @@ class Contribution:
     clock: Callable[[], float] = time.time
     retry: float = RETRY_SECONDS
     before_round: Callable[[], None] = nothing
+    learned: int = 0  # groups of peers, all time
+    sit: Callable[[int, int], None] = never
     _grown: float = field(default=0.0, init=False)
     _ahas: Ahas = field(init=False)
 
@@ -107,6 +110,7 @@ class Contribution:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
+        self.learned += summary.external
         saved = checkpoint.Saved(
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             completions=self.completions,
@@ -118,6 +122,7 @@ class Contribution:
             self.tell(events.AhaHappened(aha=aha))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
         self._measure_if_due()
+        self.sit(self.round, self.learned)
 
     def _keep(
         self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],

@@ -44,6 +44,10 @@ select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(
   sum(json_extract(told, '$.seconds'))
 from (select cast(summary as text) as told from rounds {which}) where json_valid(told) and day is not null group by day
 """
+LEARNED = """
+select coalesce((select sum(learned) from earlier), 0) + coalesce((select sum(json_extract(told, '$.external'))
+  from (select cast(summary as text) as told from rounds) where json_valid(told)), 0)
+"""
 ALL_DAYS = """
 select day, sum(rounds), sum(answers), sum(solved), sum(learned), sum(seconds)
 from (select * from earlier union all {days}) group by day order by day
@@ -122,6 +126,11 @@ class History:
             held_out=tuple(_readable(scores, events.HeldOutScore)),
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
         )
+
+    def learned(self) -> int:
+        """The groups of peers that were trained on, all time."""
+        (total,) = self._database.execute(LEARNED).fetchone()
+        return int(total)
 
     def days(self) -> tuple[person.Day, ...]:
         """What was done on each day of this computer's calendar, oldest first."""

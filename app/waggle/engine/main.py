@@ -158,6 +158,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.choose_peer = prepared.choose_peer
         prepared.limits.hold(chosen.computer)
         choices.applied.append(lambda now: prepared.limits.hold(now.computer))
+        choices.applied.append(prepared.follow)
         frugality.allow(chosen.computer.memory_gb)
         choices.applied.append(lambda now: frugality.allow(now.computer.memory_gb))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
@@ -243,6 +244,8 @@ def _contribution(
         tell=teller.tell_soon,
         round=prepared.round,
         completions=prepared.completions,
+        learned=history.learned(),
+        sit=prepared.sit,
         steps=lambda: policy.steps,
         save=prepared.keeper.keep,
         leave=prepared.keeper.leave,

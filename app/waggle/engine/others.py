@@ -9,11 +9,12 @@ from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
 from waggle.errors import CharterError, EngineError, SettingsError
-from waggle.protocol import events
+from waggle.protocol import comparing, events
 from waggle.protocol.sent import SentMessage
 from waggle.settings import Settings
 from waggle.swarm import admission, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
+from waggle.swarm.marks import Comparison
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.seed import fetch_charter
@@ -24,6 +25,7 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
+ENTRANTS = 100  # told of, of a private swarm
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -42,6 +44,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         gateway=chosen.web.gateway,
         gateways=chosen.swarm.gateways,
         light=chosen.swarm.light,
+        leaderboard=chosen.swarm.leaderboard,
         known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
         standings=home.standings,
     )
@@ -89,9 +92,9 @@ async def join(
         teller.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = telling.Titles(charter)
-    key = admission.kept(home.admission(charter.digest.hex()))
+    key, me = admission.kept(home.admission(charter.digest.hex())), text_of(myself.peer_id)
     node = SwarmNode(
-        options_of(home, chosen, key), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles))
+        options_of(home, chosen, key), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me))
     )
     stack.push_async_callback(node.close)
     await node.start()
@@ -125,7 +128,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
     )
 
 
-def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
+def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.EngineEvent | comparing.ComparingEvent:
     """The event for one piece of news."""
     match told:
         case news.GroupsArrived():
@@ -156,6 +159,8 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
             return events.Warned(title=f"This computer's clock is {abs(told.seconds):.0f} s off.", advice=advice)
+        case news.SheetsMarked():
+            return _compared(told.comparison, me)
         case news.IdentityTwice():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
@@ -163,6 +168,31 @@ def event_of(told: news.News, titles: telling.Titles) -> events.EngineEvent:
             )
         case _:
             assert_never(told)
+
+
+def _compared(found: Comparison, me: str) -> comparing.ModelsCompared:
+    """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
+    curves = tuple(
+        comparing.ScoreCurve(
+            model=curve.model,
+            together=curve.together,
+            points=tuple(
+                comparing.ScorePoint(round=one.round, right=one.right, total=one.total, nodes=one.nodes) for one in curve.points
+            ),
+        )
+        for curve in found.curves
+    )
+    entrants = tuple(
+        comparing.Entrant(
+            id=one.id, name=one.name, model=one.model, round=one.round, together=one.together, right=one.right, total=one.total,
+            mine=one.id == me,
+        )
+        for one in found.entrants[:ENTRANTS]
+        if found.ranked or one.id == me
+    )  # fmt: skip
+    return comparing.ModelsCompared(
+        curves=curves, entrants=entrants, ranked=found.ranked, sheets=found.sheets, since=found.since
+    )  # fmt: skip
 
 
 def _peer(told: news.PeerSeen) -> events.PeerInfo:

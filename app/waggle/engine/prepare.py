@@ -15,6 +15,7 @@ from waggle import paths
 from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room
+from waggle.engine.sitting import Sitting, never
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
 from waggle.policy import checkpoint, configuration
@@ -27,6 +28,8 @@ from waggle.rl import rules
 from waggle.sapo.round import Node, Rules
 from waggle.settings import Computer, Settings
 from waggle.swarm import identity
+from waggle.swarm.node import SwarmNode
+from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -50,6 +53,8 @@ class Prepared:
     addresses: swarms.Addresses
     sent: Callable[[], tuple[SentMessage, ...]]
     rules: Rules
+    sit: Callable[[int, int], None]
+    follow: Callable[[Settings], tuple[str, ...]]  # what of changed settings is the swarm's
     opened: Opened
     keeper: keeping.Keeper
     limits: Limits
@@ -105,6 +110,8 @@ async def prepare(
         addresses=swarm.addresses,
         sent=partial(others.sent, swarm),
         rules=played,
+        sit=_sitting(node, played, swarm, gate),
+        follow=partial(_follow, swarm),
         opened=opened,
         keeper=keeper,
         limits=Limits(gate, opened, swarm.limit, keeper.leave),
@@ -116,6 +123,15 @@ async def prepare(
     )
     teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
+
+
+def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
+    swarm.compare(on=now.swarm.leaderboard)
+    return ()
+
+
+def _sitting(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: Gate) -> Callable[[int, int], None]:
+    return never if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
 
 
 def _trying(home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened) -> Trying:

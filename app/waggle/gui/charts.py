@@ -11,6 +11,7 @@ from waggle.gui import series
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
 from waggle.gui.words import duration, figure, tr
+from waggle.interval import interval_of
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
@@ -171,7 +172,7 @@ class HeldOutChart(Chart):
         rounds, scores = series.rounds(state), state.held_out
         x = series.score_places(scores, rounds, axis)
         shares = [score.right / score.total if score.total else 0.0 for score in scores]
-        spans = [series.interval(score.right, score.total) for score in scores]
+        spans = [interval_of(score.right, score.total) for score in scores]
         self.begin(max([0.1, *(high for _, high in spans)]), percent=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)

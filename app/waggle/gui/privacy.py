@@ -13,7 +13,7 @@ from waggle.protocol.state import State
 
 KINDS = {
     "groups": later("Your model's answers"), "announcement": later("Announcement"), "greeting": later("Greeting"),
-    "charter": later("The swarm's charter"),
+    "charter": later("The swarm's charter"), "sheet": later("Your model's answers to an exam"),
 }  # fmt: skip
 
 

@@ -53,16 +53,6 @@ def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) 
     return max(0.1, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0), usual)
 
 
-def interval(right: int, total: int) -> tuple[float, float]:
-    """The 95% interval of a share (Wilson's: it stays within 0 and 1 and holds for few questions)."""
-    if total <= 0:
-        return 0.0, 1.0
-    z, share = 1.96, right / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    reach = z / (1 + z * z / total) * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return max(0.0, middle - reach), min(1.0, middle + reach)
-
-
 def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
     """Seconds of work up to each round; rounds that the history left out count like the one after them."""
     made, total, before = [], 0.0, 0

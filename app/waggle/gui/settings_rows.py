@@ -125,6 +125,8 @@ NETWORK = Part("network", later("Network"), (
     Row("swarm.gateways", later("Gateways"), later("For networks that let nothing but the web through. Commas between them."),
         Words(hint="wss://example.org/gateway", several=True)),
     Row("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
+    Row("swarm.leaderboard", later("Compare models"),
+        later("Your model answers a short exam every ten minutes at most, and others see and mark its answers."), Toggle()),
 ))  # fmt: skip
 ADVANCED = Part("advanced", later("Advanced"), (
     Row("computer.device", later("Device"), later("What the model runs on."),

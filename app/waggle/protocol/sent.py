@@ -11,7 +11,7 @@ class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message that left this computer, verbatim. `to` is a peer's name and id; empty: whoever asks."""
 
     at: float
-    kind: Literal["groups", "announcement", "greeting", "charter"]
+    kind: Literal["groups", "announcement", "greeting", "charter", "sheet"]
     to: str
     size: Count  # bytes, as they travelled
     text: str

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from waggle.protocol import comparing as c
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
 from waggle.protocol import models as m
@@ -100,6 +101,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     created: g.SwarmCreated | None = None
     looked: g.InviteRead | None = None
     invite: g.InviteWritten | None = None  # to the swarm of now
+    compared: c.ModelsCompared | None = None
     days: p.DaysTold | None = None
     models: m.ModelsTold | None = None
     posed: t.QuestionPosed | None = None
@@ -120,7 +122,9 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
     state: State
 
 
-AnyEvent = e.EngineEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | t.TryingEvent | s.SentTold | Snapshot
+AnyEvent = (
+    e.EngineEvent | c.ComparingEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | t.TryingEvent | s.SentTold | Snapshot
+)
 
 
 def apply(state: State, event: AnyEvent) -> State:
@@ -242,6 +246,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest(cards, state.cards))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
+        case c.ModelsCompared():
+            return replace(state, compared=event)
         case t.QuestionPosed():
             return replace(state, posed=event)
         case t.QuestionAnswered():
@@ -275,7 +281,8 @@ def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
         case g.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
             return replace(
                 state, phase="preparing", phase_since=event.at, until=None, preparing=None, stage=None, cards=(), peers={},
-                reach="connecting", address="", seeds_tried=0, waiting=0, invite=None, looked=None, up=0.0, down=0.0,
+                reach="connecting", address="", seeds_tried=0, waiting=0, invite=None, looked=None, compared=None, up=0.0,
+                down=0.0,
             )  # fmt: skip
 
 

@@ -32,16 +32,24 @@ def measure(
     number: int, node: Node, rules: Rules, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
 ) -> Score:
     """Sample one completion for every question at temperature 1 and count those the verifier finds right."""
-    params = SampleParams(max_new=rules.max_new, stop=node.tokens.stop, temperature=1.0, pause_point=pause_point)
-    items: list[tuple[Question, Completion]] = []
-    noise = uniforms(node.seed, "held_out", number, len(questions), 1, rules.max_new)
-    for first in range(0, len(questions), AT_ONCE):
-        part = questions[first : first + AT_ONCE]
-        prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for question in part]
-        for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
-            items.append((question, completion_of(node.tokens, sampled)))
+    items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
     by_dataset: dict[str, tuple[int, int]] = {}
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
         right, total = by_dataset.get(question.dataset, (0, 0))
         by_dataset[question.dataset] = (right + (verdict.reward >= RIGHT), total + 1)
     return Score(number, by_dataset)
+
+
+def answered(
+    number: int, node: Node, rules: Rules, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
+) -> list[tuple[Question, Completion]]:
+    """One completion for every question at temperature 1; another `purpose` draws others."""
+    params = SampleParams(max_new=rules.max_new, stop=node.tokens.stop, temperature=1.0, pause_point=pause_point)
+    items: list[tuple[Question, Completion]] = []
+    noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
+    for first in range(0, len(questions), AT_ONCE):
+        part = questions[first : first + AT_ONCE]
+        prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for question in part]
+        for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
+            items.append((question, completion_of(node.tokens, sampled)))
+    return items

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from waggle.swarm.identity import name_of
-from waggle.swarm.news import GroupsArrived, News, PeerSeen, RecordDropped
+from waggle.swarm.marks import Comparison
+from waggle.swarm.news import GroupsArrived, News, PeerSeen, RecordDropped, SheetsMarked
 from waggle.tasks.charter import Charter
 
 MINUTES = 60  # shown
@@ -56,6 +57,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     minutes: tuple[int, ...]
     groups: int
     dropped: int
+    comparison: Comparison = Comparison()
 
     @property
     def groups_per_minute(self) -> float:
@@ -74,6 +76,7 @@ class Board:
         self._members: OrderedDict[bytes, Member] = OrderedDict()  # the longest unseen first
         self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
         self._groups = self._dropped = 0
+        self._comparison = Comparison()
 
     def hear(self, news: News) -> None:
         """Count one piece of news."""
@@ -82,6 +85,8 @@ class Board:
                 self._count(news)
             case RecordDropped():
                 self._dropped += 1
+            case SheetsMarked(comparison=comparison):
+                self._comparison = comparison
             case PeerSeen(peer=peer) if peer.id in self._members:
                 self._members[peer.id] = msgspec.structs.replace(self._members[peer.id], seen_at=peer.seen_at)
             case _:
@@ -111,6 +116,7 @@ class Board:
             minutes=tuple(sum(groups for groups, _ in minute.values()) for minute in hour),
             groups=self._groups,
             dropped=self._dropped,
+            comparison=self._comparison,
         )
 
     def _count(self, news: GroupsArrived) -> None:

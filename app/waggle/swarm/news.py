@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.swarm.marks import Comparison
 from waggle.swarm.trust import Standing
 from waggle.tasks.group import JudgedGroup
 
@@ -74,6 +75,12 @@ class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
     known: int
 
 
+class SheetsMarked(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer sheet was marked here; this is how models compare now."""
+
+    comparison: Comparison
+
+
 class IdentityTwice(msgspec.Struct, frozen=True, kw_only=True):
     """Another computer announces with our identity."""
 
@@ -88,5 +95,6 @@ News = (
     | TrafficCounted
     | ClockSkewed
     | GatewayDoubted
+    | SheetsMarked
     | IdentityTwice
 )

@@ -23,6 +23,7 @@ from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
 from waggle.swarm.lan import Lan
 from waggle.swarm.light import LightConnection, is_light
+from waggle.swarm.marking import Marking
 from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
@@ -36,7 +37,8 @@ from waggle.swarm.trust import Choice, Trust
 from waggle.swarm.web import Web
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.exam import Exams
+from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
 DIGEST_BYTES = 32
@@ -91,12 +93,12 @@ class SwarmNode:
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, lodged=self._gateway.get,
             mine=lambda: self._offers.expires,
         )  # fmt: skip
+        self._marking = Marking(
+            options, charter, identity, self._admission, verifier, hear, clock, trust=self._trust, traffic=self._traffic
+        )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         self._listing = asyncio.Lock()
-        serve = self._gateway.serve if options.gateway else None
-        self._web: Web | None = None
-        if options.web_port is not None:
-            self._web = Web(lambda: self._board.status(self._addresses), serve, charters.encode(charter))
+        self._web = self._page() if options.web_port is not None else None
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
             digest=self._digest, member=self._admission.admits,
@@ -108,6 +110,10 @@ class SwarmNode:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told = (0.0, 0.0)
+
+    def _page(self) -> Web:
+        serve = self._gateway.serve if self._options.gateway else None
+        return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
@@ -122,7 +128,8 @@ class SwarmNode:
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
-        work = (self._offers.run(self._connection), self._gathering.run(self._connection), self._count(), self._connection.run())
+        ways = (self._offers, self._gathering, self._marking)
+        work = (*(each.run(self._connection) for each in ways), self._count(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def run(self) -> None:
@@ -138,6 +145,7 @@ class SwarmNode:
             await self._lan.close()
         await end(self._tasks)
         await self._gathering.finish()
+        await self._marking.finish()
         await self._connection.close()
         self._keep_standings()
 
@@ -190,6 +198,35 @@ class SwarmNode:
             return 0
         return size
 
+    @property
+    def exams(self) -> Exams:
+        """What every epoch asks of everybody."""
+        return self._marking.exams
+
+    @property
+    def compares(self) -> bool:
+        """Whether answer sheets are published and marked here."""
+        return self._marking.on
+
+    def compare(self, *, on: bool) -> None:
+        """Publish answer sheets and mark those of peers from now on, or no more."""
+        self._marking.turn(on=on)
+
+    def publish(self, epoch: int, round: int, learned: int, model: str, answers: Sequence[Completion], right: int) -> int:  # noqa: A002
+        """Publish the answers to an epoch's exam and return the bytes of the sheet; 0 where the person did not choose to.
+
+        From any thread.
+        """
+        loop = self._loop
+        if loop is None or not self._marking.on:
+            return 0
+        blob = self._marking.signed(epoch, round, learned, model, answers)
+        try:
+            loop.call_soon_threadsafe(self._marking.publish, blob, right)
+        except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
+            return 0
+        return len(blob)
+
     def sent(self) -> tuple[Message, ...]:
         """The last few messages that left this computer, newest first."""
         return self._sent.newest()
@@ -209,7 +246,8 @@ class SwarmNode:
             return b""
         sha256 = request[:DIGEST_BYTES]
         offer = self._offers.get(sha256)
-        return self._give(peer_id, sha256, self._gateway.get(sha256) if offer is None else offer.blob)
+        kept = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
+        return self._give(peer_id, sha256, kept)
 
     def _give(self, peer_id: bytes, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; empty where its share, or a limit that the person set, is used up."""
@@ -218,7 +256,7 @@ class SwarmNode:
         self._traffic.sent(len(blob))
         offer = self._offers.get(sha256)
         if offer is None:
-            return blob
+            return self._sent.note("sheet", blob, peer_id) if blob == self._marking.get(sha256) else blob
         self._trust.taken(peer_id, len(offer.record.groups))
         return self._sent.note("groups", blob, peer_id)
 
@@ -258,7 +296,7 @@ class SwarmNode:
         return self._trust.of(peer_id).source.encode() or peer_id
 
     def _greet(self) -> bytes:
-        return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced))
+        return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced, self._marking.named))
 
     def _keep_standings(self) -> None:
         with self._keeping:

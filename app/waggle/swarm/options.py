@@ -23,6 +23,7 @@ class SwarmOptions:
     gateway: bool = False  # serve light clients there
     gateways: tuple[str, ...] = ()  # ws:// or wss://, to take part through where peers cannot be reached
     light: bool = False  # do so in any case
+    leaderboard: bool = False  # publish one's answers to each epoch's exam, and mark those of peers
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
     standings: Path | None = None  # where what was learned about peers is kept
     peers_per_pull: int = 8  # K

@@ -88,7 +88,7 @@ def joined(earlier: Record, later: Record) -> Record:
 def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:
     """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
     try:
-        wire = _decoder.decode(_decompress(blob))
+        wire = _decoder.decode(decompress(blob, MAX_RAW))
     except UNREADABLE as error:  # not the form agreed on: refused
         raise BadRecord("malformed") from error
     if wire.v != PROTOCOL:
@@ -114,7 +114,7 @@ def shareable(group: Group, charter: Charter) -> Group | None:
     )
     if not charter.group_size_min <= len(completions) <= charter.group_size_max:
         return None
-    if not all(_is_sound(completion.text, charter) for completion in completions):
+    if not all(is_sound(completion.text, charter) for completion in completions):
         return None
     return msgspec.structs.replace(group, completions=completions)
 
@@ -150,12 +150,18 @@ def is_model_name(name: str) -> bool:
     return len(name) <= MAX_MODEL and name.isprintable() and BROKEN not in name
 
 
-def _decompress(blob: bytes) -> bytes:
+def is_sound(text: str, charter: Charter) -> bool:
+    """Within the charter's length; nothing a tokenizer could not give back (surrogates, lost bytes), nothing meant to mislead."""
+    return len(text) <= charter.completion_characters and not UNSOUND.search(text)
+
+
+def decompress(blob: bytes, most: int) -> bytes:
+    """What is in a frame, at most so many bytes of it; raises BadRecord."""
     if len(blob) > MAX_BLOB:
         raise BadRecord("too large")
     try:
         size = zstandard.frame_content_size(blob)
-        if not 0 < size <= MAX_RAW:  # -1: a frame that does not say its size
+        if not 0 < size <= most:  # -1: a frame that does not say its size
             raise BadRecord("too large unpacked")
         decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         return decompressor.decompress(blob, max_output_size=size, allow_extra_data=False)
@@ -173,7 +179,7 @@ def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
     for completion in wire.completions:
         if len(completion.text) > charter.completion_characters:
             raise BadRecord("completion too long")
-        if not _is_sound(completion.text, charter):
+        if not is_sound(completion.text, charter):
             raise BadRecord("broken text")
     return Group(
         origin=record.origin,
@@ -185,8 +191,3 @@ def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
 def _wire_group(group: Group, charter: Charter) -> _Group:
     completions = tuple(_Completion(each.text, each.ended, each.by) for each in group.completions)
     return _Group(charter.position(group.id.dataset), group.id.index, completions)
-
-
-def _is_sound(text: str, charter: Charter) -> bool:
-    """Within the charter's length; nothing a tokenizer could not give back (surrogates, lost bytes), nothing meant to mislead."""
-    return len(text) <= charter.completion_characters and not UNSOUND.search(text)

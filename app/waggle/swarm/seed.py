@@ -1,10 +1,12 @@
 """A seed: a node that trains nothing. Others meet through it and fetch the charter document from it.
 
-One that shows a status page also looks into what the others share, as every node does, and judges it.
+One that shows a status page also looks into what the others share, as every node does, and judges it; and it marks their
+answers to the exams, where they publish some.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from waggle.errors import CharterError, SwarmError
@@ -46,7 +48,7 @@ async def run_with_page(
     stop: asyncio.Event,
 ) -> None:
     """The same with a status page at `options.web_port`. Raises SwarmError."""
-    node = SwarmNode(options, charter, identity, verifier, lambda news: _say(news, say))
+    node = SwarmNode(replace(options, leaderboard=True), charter, identity, verifier, lambda news: _say(news, say))
     try:
         await node.start()
         _introduce(identity, charter, await node.addresses(), say)

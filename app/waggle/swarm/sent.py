@@ -12,7 +12,7 @@ from waggle.swarm.identity import SIGNATURE_BYTES
 from waggle.swarm.record import MAX_RAW
 
 KEPT = 10
-Kind = Literal["groups", "announcement", "greeting", "charter"]
+Kind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +52,17 @@ def readable(message: Message) -> str:
         case "charter":
             return message.content.decode("utf-8", "replace")
         case "groups":
-            return _json(zstandard.ZstdDecompressor().decompress(message.content, max_output_size=MAX_RAW))
-        case "announcement":  # signed: the signature follows what it signs
+            return _json(_unpacked(message.content))
+        case "announcement" | "sheet":  # signed: the signature follows what it signs
             body, signature = message.content[:-SIGNATURE_BYTES], message.content[-SIGNATURE_BYTES:]
-            return f"{_json(body)}\n{signature.hex()}"
+            packed = body if message.kind == "announcement" else _unpacked(body)
+            return f"{_json(packed)}\n{signature.hex()}"
         case "greeting":
             return _json(message.content)
+
+
+def _unpacked(frame: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_RAW)
 
 
 def _json(packed: bytes) -> str:

@@ -24,6 +24,9 @@ class SoloSwarm:
     def limit(self, rate: float | None) -> None:
         """There is no traffic."""
 
+    def compare(self, *, on: bool) -> None:
+        """There is nobody to compare with."""
+
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
         """Nobody is told: 0 bytes."""
         return 0

@@ -8,6 +8,7 @@ import tomllib
 from html import escape
 
 from waggle import __version__, paths
+from waggle.swarm import comparison_page
 from waggle.swarm.board import Member, Model, Specialty, Status
 
 SHOWN = 50  # members in the table
@@ -36,7 +37,7 @@ def html(status: Status) -> str:
         f'<div class="figures">{"".join(_figures(status))}</div>'
         f"{_minutes(status)}"
         f'<div class="two">{_specialties(status.specialties)}{_models(status.models)}</div>'
-        f"{_members(status)}{_join(status)}"
+        f"{_members(status)}{comparison_page.html(status.comparison)}{_join(status)}"
         f'<footer>Waggle {escape(__version__)} · up {_span(status.at - status.since)} · <a href="/metrics">metrics</a> · '
         '<a href="/status.json">the same as JSON</a></footer></main></body></html>'
     )

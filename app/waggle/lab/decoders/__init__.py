@@ -14,6 +14,7 @@ from waggle.errors import LabError
 ROOMS = {
     "announcement": "swarm",
     "record": "swarm",
+    "sheet": "swarm",
     "greeting": "swarm",
     "guard": "swarm",
     "gateway": "swarm",

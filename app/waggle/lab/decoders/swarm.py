@@ -24,13 +24,16 @@ from waggle.swarm import identity as identities
 from waggle.swarm import invite as invites
 from waggle.swarm import known_peers as met
 from waggle.swarm import record as records
+from waggle.swarm import sheet as sheets
 from waggle.swarm import standings as kept_standings
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
 from waggle.swarm.record import Record
+from waggle.swarm.sheet import Sheet
 from waggle.swarm.trust import Trust
 from waggle.tasks.charter import PROTOCOL, first_swarm
+from waggle.tasks.exam import QUESTIONS
 from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import QuestionId, epoch_at
 
@@ -129,6 +132,24 @@ def record(scratch: Path) -> Decoder:
     return Decoder(_blobs(origin), check)
 
 
+def sheet(scratch: Path) -> Decoder:
+    """Answer sheets: as they come, and as the inside of one, truly signed."""
+    signer = _signer(scratch)
+    compressor = zstandard.ZstdCompressor(level=1)
+
+    def check(data: bytes) -> None:
+        _check_sheet(data, signer)
+        for body in (data, compressor.compress(data)):
+            _check_sheet(body + signer.sign(sheets.DOMAIN, body), signer)
+
+    answers = tuple(Completion(text=text, ended=text != "") for text in ("<answer>12</answer>", "é\n", "") * 5)
+    own = Sheet(origin=signer.peer_id, epoch=epoch_at(NOW), exam=bytes(32), round=7, learned=40, model="starter", answers=answers)
+    made = sheets.signed(own, CHARTER, signer)
+    small = sheets.signed(msgspec.structs.replace(own, answers=answers[:1], model=""), CHARTER, signer)
+    inside = (each[: -identities.SIGNATURE_BYTES] for each in (made, small))
+    return Decoder((made, small, *map(zstandard.ZstdDecompressor().decompress, inside)), check)
+
+
 def address(scratch: Path) -> Decoder:
     """Addresses that peers, settings and links name."""
     peer = _signer(scratch).peer_id
@@ -214,7 +235,7 @@ def greeting(_scratch: Path) -> Decoder:
             assert greetings.refusal(said, CHARTER.digest).isprintable()
 
     mine = greetings.write(CHARTER.digest, b"announced")
-    return Decoder((mine, msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER.digest, b"", {"more": 1}])), check)
+    return Decoder((mine, msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER.digest, b"", b"", {"more": 1}])), check)
 
 
 def standings(scratch: Path) -> Decoder:
@@ -289,6 +310,21 @@ def _check_blob(blob: bytes, origin: bytes) -> None:
         assert 0 <= group.id.index < CHARTER.index_cap
         assert records.shareable(group, CHARTER) is not None
     assert records.decode(records.encode(found, CHARTER), CHARTER, origin=origin, now=NOW) == found
+
+
+def _check_sheet(blob: bytes, origin: Identity) -> None:
+    """Reads one sheet, and holds what is accepted to every limit."""
+    try:
+        found = sheets.read(blob, CHARTER, origin=origin.peer_id, now=NOW)
+    except BadRecord as refused:
+        assert 0 < len(refused.title) < 40
+        return
+    assert found.origin == origin.peer_id
+    assert 1 <= len(found.answers) <= QUESTIONS
+    assert abs(found.epoch - epoch_at(NOW)) <= 1
+    assert records.is_model_name(found.model)
+    assert all(records.is_sound(each.text, CHARTER) for each in found.answers)
+    assert sheets.read(sheets.signed(found, CHARTER, origin), CHARTER, origin=origin.peer_id, now=NOW) == found
 
 
 def _blobs(origin: bytes) -> tuple[bytes, ...]:

@@ -1,0 +1,49 @@
+"""Sitting exams: at most once an epoch, and in a fiftieth of the time, the model answers its exam, and the answers are published.
+
+Only where a person chose to take part. It happens between two rounds, in the policy thread: what holds rounds back holds it too.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from waggle.errors import CharterError
+from waggle.sapo import held_out
+from waggle.sapo.round import Node, Rules
+from waggle.swarm.node import SwarmNode
+from waggle.tasks.group import RIGHT
+from waggle.tasks.questions import epoch_at
+
+SPARED = 50.0  # times as long as answering took, before it is done again
+
+
+def never(_number: int, _learned: int) -> None:
+    """What somebody does who takes no exams."""
+
+
+@dataclass
+class Sitting:
+    """Belongs to the policy thread."""
+
+    node: Node
+    rules: Rules
+    swarm: SwarmNode
+    pause_point: Callable[[], None]
+    clock: Callable[[], float] = time.time
+    _epoch: int = field(default=-1, init=False)
+    _rests_until: float = field(default=0.0, init=False)
+
+    def __call__(self, number: int, learned: int) -> None:
+        """Answer where that is due: after so many rounds, trained on so many groups of peers. Raises Stopped."""
+        epoch, began = epoch_at(self.clock()), time.monotonic()
+        if not self.swarm.compares or epoch == self._epoch or began < self._rests_until:
+            return
+        self._epoch = epoch
+        try:
+            questions = self.swarm.exams.of(epoch).questions
+        except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
+            return
+        items = held_out.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.pause_point)
+        right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
+        self.swarm.publish(epoch, number, learned, self.node.model, [answer for _, answer in items], right)
+        self._rests_until = time.monotonic() + SPARED * (time.monotonic() - began)

@@ -1,0 +1,158 @@
+"""The marks: what answer sheets were worth as marked here, by model: those who learn from peers beside those who are alone.
+
+Rounds are each node's own, whenever it played them: so a slow computer stands beside a fast one after as much training.
+"""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from waggle.swarm.identity import name_of, text_of
+
+MAX_NODES = 500  # the longest unmarked are forgotten first
+KEPT = 288  # marks of one node: two days of ten minutes each
+PLACES = 12  # on the axis of rounds
+RECENT = 6  # marks of a node that its present score is made of
+SHOWN = 8  # models with curves
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sheet was worth. All but `right`, `total` and `epoch` is what its writer says of itself."""
+
+    origin: bytes
+    epoch: int
+    round: int
+    learned: int
+    model: str
+    right: int
+    total: int
+
+    @property
+    def together(self) -> bool:
+        """Whether its writer has learned from peers."""
+        return self.learned > 0
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """All sheets written around this round: how many answers were right, of how many, and by how many nodes."""
+
+    round: int
+    right: int
+    total: int
+    nodes: int
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """One model as trained together, or alone."""
+
+    model: str
+    together: bool
+    points: tuple[Point, ...]
+
+
+class Entrant(msgspec.Struct, frozen=True, kw_only=True):
+    """One node and its latest sheets."""
+
+    id: str
+    name: str
+    model: str
+    round: int
+    together: bool
+    right: int
+    total: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """`entrants` are ranked, the best first, where the swarm knows its members; else they stand by name."""
+
+    curves: tuple[Curve, ...] = ()
+    entrants: tuple[Entrant, ...] = ()
+    ranked: bool = False
+    sheets: int = 0
+    since: float = 0.0
+
+
+class Marks:
+    """One mark a node and epoch. Belongs to the loop's thread; bounded, whoever comes."""
+
+    def __init__(self, *, ranked: bool, clock: Callable[[], float] = time.time) -> None:
+        self._ranked, self._since = ranked, clock()
+        self._nodes: OrderedDict[bytes, deque[Mark]] = OrderedDict()
+        self._sheets = 0
+
+    def add(self, mark: Mark) -> bool:
+        """False where that node's sheet of that epoch, or of a later one, was marked before."""
+        marks = self._nodes.get(mark.origin)
+        if marks and marks[-1].epoch >= mark.epoch:
+            return False
+        self._nodes.setdefault(mark.origin, deque(maxlen=KEPT)).append(mark)
+        self._nodes.move_to_end(mark.origin)
+        if len(self._nodes) > MAX_NODES:
+            self._nodes.popitem(last=False)
+        self._sheets += 1
+        return True
+
+    def epoch_of(self, origin: bytes) -> int:
+        """The epoch of a node's last marked sheet; -1 where there is none."""
+        marks = self._nodes.get(origin)
+        return marks[-1].epoch if marks else -1
+
+    def comparison(self) -> Comparison:
+        """All that was marked, as it is drawn."""
+        entrants = [_entrant(marks) for marks in self._nodes.values()]
+        order = (lambda one: (-one.right / one.total, one.name)) if self._ranked else (lambda one: (0.0, one.name))
+        return Comparison(
+            curves=tuple(_curves([mark for marks in self._nodes.values() for mark in marks])),
+            entrants=tuple(sorted(entrants, key=order)),
+            ranked=self._ranked,
+            sheets=self._sheets,
+            since=self._since,
+        )
+
+
+def _entrant(marks: Sequence[Mark]) -> Entrant:
+    last = marks[-1]
+    recent = [mark for mark in list(marks)[-RECENT:] if (mark.model, mark.together) == (last.model, last.together)]
+    return Entrant(
+        id=text_of(last.origin),
+        name=name_of(last.origin),
+        model=last.model,
+        round=last.round,
+        together=last.together,
+        right=sum(mark.right for mark in recent),
+        total=sum(mark.total for mark in recent),
+    )
+
+
+def _curves(marks: Sequence[Mark]) -> list[Curve]:
+    """Of the models that most nodes answered with, both curves of each."""
+    nodes: dict[str, set[bytes]] = {}
+    for mark in marks:
+        nodes.setdefault(mark.model, set()).add(mark.origin)
+    chosen = sorted(nodes, key=lambda model: (-len(nodes[model]), model))[:SHOWN]
+    return [
+        Curve(model=model, together=together, points=points)
+        for model in chosen
+        for together in (True, False)
+        if (points := _points([mark for mark in marks if mark.model == model], together=together))
+    ]
+
+
+def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
+    """Both curves of a model have the same places, so that they can be compared at each."""
+    width = max(1, -(-(max(mark.round for mark in marks) + 1) // PLACES))
+    places: dict[int, list[Mark]] = {}
+    for mark in marks:
+        if mark.together == together:
+            places.setdefault(mark.round // width, []).append(mark)
+    return tuple(
+        Point(
+            round=place * width + width // 2,
+            right=sum(mark.right for mark in here),
+            total=sum(mark.total for mark in here),
+            nodes=len({mark.origin for mark in here}),
+        )
+        for place, here in sorted(places.items())
+    )

@@ -1,0 +1,74 @@
+"""A node that takes part answers its exam once an epoch, in a fraction of its time, and never while it is held back."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sapo.test_round import CHARTER, RULES, node
+from swarm.live import Ear, fresh_identity, options
+from waggle.engine.history import History
+from waggle.engine.sitting import Sitting
+from waggle.errors import Stopped
+from waggle.protocol.events import RoundSummary
+from waggle.rl.batch import nothing
+from waggle.swarm.news import SheetsMarked
+from waggle.swarm.node import SwarmNode
+from waggle.tasks.questions import EPOCH_SECONDS
+from waggle.tasks.verifier import Verifier
+
+NOW = 2_000_000_000.0
+
+
+async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_earned_first(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    moment, ear = [NOW], Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: moment[0])
+    await swarm.start()
+    try:
+        me = node(verifier)
+        sit = Sitting(me, RULES, swarm, nothing, clock=lambda: moment[0])
+        await asyncio.to_thread(sit, 12, 34)
+        (entrant,) = (await ear.hear(SheetsMarked)).comparison.entrants
+        assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
+
+        await asyncio.to_thread(sit, 13, 35)  # the same epoch
+        moment[0] += EPOCH_SECONDS
+        await asyncio.to_thread(sit, 14, 36)  # another one, but answering took a while just now
+        assert len(ear.all(SheetsMarked)) == 1
+        sit._rests_until = 0.0
+        await asyncio.to_thread(sit, 15, 0)
+        later = await ear.hear(SheetsMarked, lambda news: news.comparison.sheets == 2)
+        assert (later.comparison.entrants[0].round, later.comparison.entrants[0].together) == (15, False)
+    finally:
+        await swarm.close()
+
+
+async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_nothing(tmp_path: Path, verifier: Verifier) -> None:
+    ear = Ear()
+    swarm = SwarmNode(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
+    await swarm.start()
+
+    def stopped() -> None:
+        raise Stopped
+
+    try:
+        sit = Sitting(node(verifier), RULES, swarm, stopped)
+        await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
+        swarm.compare(on=True)
+        with pytest.raises(Stopped):
+            await asyncio.to_thread(sit, 1, 0)
+        assert ear.all(SheetsMarked) == []
+    finally:
+        await swarm.close()
+
+
+def test_the_history_knows_how_many_groups_of_peers_were_learned_from(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite")
+    assert history.learned() == 0
+    for number in range(10):
+        history.keep_round(RoundSummary(round=number, at=NOW, reward=0.5, solved=0.5, seconds=1.0, external=3))
+    history.thin(most=4)
+    assert history.learned() == 30
+    history.close()

@@ -1,0 +1,159 @@
+"""Live nodes publish answers to the exam and mark each other's; who did not choose to take part publishes nothing."""
+
+import asyncio
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from swarm.live import Live, Start, answered, fresh_identity, options, question_ids
+from swarm.test_sheet import packed
+from waggle.swarm import greeting, sheet
+from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.marking import right_of
+from waggle.swarm.marks import Comparison, Entrant
+from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
+from waggle.swarm.node import SwarmNode
+from waggle.swarm.offers import Offer
+from waggle.swarm.record import Record
+from waggle.swarm.sheet import Sheet
+from waggle.tasks.charter import Charter
+from waggle.tasks.exam import Exam, exam_of
+from waggle.tasks.group import Completion
+from waggle.tasks.questions import epoch_at
+from waggle.tasks.verifier import Verifier
+
+
+@pytest.fixture(scope="module")
+def exam(charter: Charter, verifier: Verifier) -> Exam:
+    return exam_of(verifier, charter, epoch_at(time.time()))
+
+
+def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
+    """The first so many right, the others wrong."""
+    answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
+    return [
+        Completion(text=f"<answer>{answer if i < right else 'no idea'}</answer>", ended=True) for i, answer in enumerate(answers)
+    ]
+
+
+def published(node: SwarmNode, verifier: Verifier, exam: Exam, right: int, *, learned: int = 3) -> int:
+    return node.publish(exam.epoch, 40, learned, "starter", truths(verifier, exam, right), right)
+
+
+def of(told: Comparison, who: Identity) -> Entrant | None:
+    return next((one for one in told.entrants if one.id == text_of(who.peer_id)), None)
+
+
+async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_pool(
+    start: Start, seed_address: str, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start("one", seeds=(seed_address,), leaderboard=True)
+    other = await start("other", seeds=(seed_address,), leaderboard=True)
+    silent = await start("silent", seeds=(seed_address,))
+
+    assert published(silent.node, verifier, exam, 16) == 0, "it did not choose to take part"
+    size = published(one.node, verifier, exam, 11)
+    assert published(other.node, verifier, exam, 5, learned=0) > 0
+
+    for reader, writer, right, together in ((one, other, 5, False), (other, one, 11, True)):
+        told = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
+        found = of(told.comparison, writer.identity)
+        assert (found.right, found.total, found.round, found.together) == (right, len(exam.questions), 40, together)
+    assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down >= size / 5
+    assert [message.kind for message in one.node.sent() if message.to == other.identity.peer_id] == ["sheet"]
+    both = other.ear.all(SheetsMarked)[-1].comparison
+    assert [(curve.model, curve.together) for curve in both.curves] == [("starter", True), ("starter", False)]
+    assert greeting.read(silent.node._greet()).sheet == b""
+    assert silent.ear.all(SheetsMarked) == []
+    assert of(both, silent.identity) is of(one.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
+    for each in (one, other, silent):
+        assert each.node.waiting() == ()
+        assert each.ear.all(GroupsArrived) == []
+        assert each.ear.all(RecordDropped) == []
+
+
+async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays_empty(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start("one", seeds=(seed_address,), leaderboard=True)
+    other = await start("other", seeds=(seed_address,), leaderboard=True)
+    own = sheet.signed(
+        Sheet(origin=one.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
+              answers=tuple(truths(verifier, exam, 16))),
+        charter, one.identity,
+    )  # fmt: skip
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    made = Record(origin=one.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
+    one.node._offers._offers[hashlib.sha256(own).digest()] = Offer(own, made)
+    one.node._offers.renew()
+
+    dropped = await other.ear.hear(RecordDropped)
+
+    assert (dropped.origin, dropped.reason) == (one.identity.peer_id, "malformed compression")
+    assert other.node.waiting() == ()
+
+
+async def test_whoever_changes_their_mind_is_heard_at_once(
+    start: Start, seed_address: str, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    one.node.compare(on=True)
+    assert published(one.node, verifier, exam, 3) > 0
+    await one.ear.hear(SheetsMarked)
+    assert greeting.read(one.node._greet()).sheet
+    one.node.compare(on=False)
+    assert greeting.read(one.node._greet()).sheet == b""
+
+
+async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
+    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
+
+    def lie(reason: str, **changes: object) -> tuple[Identity, bytes, str]:
+        liar = fresh_identity(tmp_path, reason)
+        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), reason
+
+    lies = (
+        lie("answers to other questions", exam=bytes(32)),
+        lie("malformed answer sheet", answers=[["a", True, 1.0]] * 16),  # rewards are claimed
+        (thief, packed(victim, charter, epoch=now, exam=exam.digest), "forged answer sheet"),
+        (fresh_identity(tmp_path, "flood"), bytes(sheet.MAX_BYTES + 1), "answer sheet size"),
+    )
+    reader = await start("reader", leaderboard=True)
+    (address, *_) = await reader.node.addresses()
+
+    reasons = await asyncio.gather(*(refused(reader, address, liar, blob, charter) for liar, blob, _ in lies))
+
+    assert reasons == [reason for _, _, reason in lies]
+    assert reader.ear.all(SheetsMarked) == []
+
+
+async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
+    """Why a liar's sheet was dropped."""
+
+    async def give(_peer_id: bytes, _request: bytes) -> bytes:
+        return blob
+
+    named = hashlib.sha256(blob).digest()
+    services = Services(payload=give, greeting=lambda: greeting.write(charter.digest, b"", named))
+    dht = await open_dht(options(), liar, services, port=0)
+    try:
+        await dht.connect(address)
+        dropped = await reader.ear.hear(RecordDropped, lambda news: news.origin == liar.peer_id)
+        await reader.ear.peer(liar.peer_id, lambda news: news.peer.doubted_until > time.time())
+        return dropped.reason
+    finally:
+        await dht.close()
+
+
+def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, exam: Exam, identity: Identity) -> None:
+    made = Sheet(
+        origin=identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="m",
+        answers=tuple(truths(verifier, exam, 9)),
+    )  # fmt: skip
+    read = sheet.read(sheet.signed(made, charter, identity), charter, origin=identity.peer_id, now=time.time())
+    assert right_of(read, exam, verifier) == right_of(made, exam, verifier) == 9

@@ -1,0 +1,66 @@
+"""Marks are added up by model, nodes that learn from peers beside nodes alone, and ranked only where that is fair."""
+
+from waggle.swarm.marks import KEPT, MAX_NODES, PLACES, RECENT, Mark, Marks
+
+
+def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> Mark:
+    return Mark(
+        origin=node.to_bytes(38, "big"), epoch=epoch, round=round_number, learned=learned, model=model, right=right, total=16
+    )
+
+
+def test_a_node_has_one_mark_an_epoch() -> None:
+    marks = Marks(ranked=True)
+    assert marks.add(mark(1, 5))
+    assert not marks.add(mark(1, 5, right=16))
+    assert not marks.add(mark(1, 4))
+    assert marks.add(mark(1, 6))
+    assert (marks.epoch_of((1).to_bytes(38, "big")), marks.epoch_of(b"nobody")) == (6, -1)
+
+
+def test_members_and_those_alone_stand_on_the_same_rounds_of_their_own() -> None:
+    marks = Marks(ranked=False)
+    for epoch in range(24):
+        marks.add(mark(1, epoch, round_number=10 * epoch, right=8))
+        marks.add(mark(2, epoch, round_number=5 * epoch, right=6))
+        marks.add(mark(3, epoch, round_number=10 * epoch, right=2, learned=0))
+        marks.add(mark(4, epoch, round_number=7, right=1, model="b", learned=0))
+    together, alone, other = marks.comparison().curves
+    assert [(one.model, one.together) for one in (together, alone, other)] == [("a", True), ("a", False), ("b", False)]
+    assert len(together.points) == len(alone.points) == PLACES
+    assert [one.round for one in together.points] == [one.round for one in alone.points]
+    assert together.points[0].nodes == 2
+    assert together.points[-1].nodes == 1
+    assert together.points[-1].right / together.points[-1].total == 0.5
+    assert sum(one.total for one in together.points) == 24 * 2 * 16
+
+
+def test_a_node_that_joins_moves_to_the_other_curve_and_keeps_what_it_was_alone() -> None:
+    marks = Marks(ranked=True)
+    marks.add(mark(1, 1, round_number=3, right=2, learned=0))
+    marks.add(mark(1, 2, round_number=9, right=8, learned=4))
+    told = marks.comparison()
+    assert [(curve.together, sum(one.right for one in curve.points)) for curve in told.curves] == [(True, 8), (False, 2)]
+    assert [(one.together, one.right, one.total) for one in told.entrants] == [(True, 8, 16)]
+
+
+def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
+    for ranked in (True, False):
+        marks = Marks(ranked=ranked)
+        for node in range(5):
+            marks.add(mark(node, 1, right=node))
+        told = marks.comparison()
+        assert told.ranked is ranked
+        best_first = [one.right for one in told.entrants] == [4, 3, 2, 1, 0]
+        assert best_first is ranked
+
+
+def test_what_is_kept_is_bounded() -> None:
+    marks = Marks(ranked=True)
+    for epoch in range(KEPT + 50):
+        marks.add(mark(0, epoch, right=16 if epoch >= KEPT + 50 - RECENT else 0))
+    for node in range(1, MAX_NODES + 20):
+        marks.add(mark(node, 1))
+    told = marks.comparison()
+    assert len(told.entrants) == MAX_NODES
+    assert told.sheets == KEPT + 50 + MAX_NODES + 19
