@@ -23,9 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float]]:
+def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float | str]]:
     """Tests put their figures here."""
-    measured: dict[str, float] = {}
+    measured: dict[str, float | str] = {}
     yield measured
     if path := pytestconfig.getoption("--figures"):
         path.write_text(json.dumps(measured, indent=2))

@@ -144,10 +144,11 @@ class Engine(Program):
 
 
 class Seed(Program):
-    """A bootstrap node on loopback."""
+    """A bootstrap node, on loopback if nothing else is said."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__("seed", "--home", str(home), "--set", "swarm.host=127.0.0.1")
+    def __init__(self, home: Path, host: str = "127.0.0.1", command: Sequence[str] = WAGGLE) -> None:
+        self._host = host
+        super().__init__("seed", "--home", str(home), "--set", f"swarm.host={host}", command=command)
 
     def end(self) -> int:
         """A seed does not listen on stdin."""
@@ -155,7 +156,7 @@ class Seed(Program):
         return super().end()
 
     def address(self, seconds: float = 60.0) -> str:
-        line = self.wait_line(lambda line: b"/ip4/127.0.0.1/tcp/" in line, seconds)
+        line = self.wait_line(lambda line: f"/ip4/{self._host}/tcp/".encode() in line, seconds)
         return next(word for word in line.decode().split() if word.startswith("/ip4/"))
 
 

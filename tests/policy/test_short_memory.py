@@ -53,3 +53,40 @@ def test_work_goes_on_in_smaller_parts_with_the_same_gradient_and_says_so(tmp_pa
     assert "answers are written at a time from now on" in told["heard"][0]
     assert "tokens are learned from at a time from now on" in told["heard"][-1]
     assert told["norm"] == pytest.approx(plenty.gradient_norm, rel=1e-4)
+
+
+AT_THE_END = """
+import resource, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from policy.test_short_memory import group
+from waggle.errors import MemoryShort
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl.batch import StepParams
+
+paused = 0
+
+def limit():
+    global paused
+    paused += 1
+    if paused == 2:  # the gradient is there, the optimiser has nothing yet
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used, used))
+
+policy = TorchPolicy(Path(sys.argv[1]))
+try:
+    policy.step([group(2, 5)], StepParams(learning_rate=1e-4, pause_point=limit))
+except MemoryShort as error:
+    print(error.title)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to a limit of its memory")
+def test_an_optimiser_that_finds_no_memory_says_so(tmp_path):
+    folder = make_model("llama", tmp_path, inner=60_000)
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "The model ran out of memory.\n"

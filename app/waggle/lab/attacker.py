@@ -17,6 +17,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
 LIFETIME_S = 280
+PATIENCE = 5  # more tries to reach a seed
 
 
 class Attacker:
@@ -43,8 +44,16 @@ class Attacker:
         services = Services(payload=self._give, greeting=self._greet)
         self._dht = await open_dht(options, self.identity, services, port=0)
         for seed in options.seeds:
-            await self.dht.connect(seed)
+            await self._meet(seed)
         await self.dht.settle()
+
+    async def _meet(self, seed: str) -> None:
+        """A seed under siege may be too busy at first; raises PeerAway."""
+        for _ in range(PATIENCE):
+            with suppress(PeerAway):
+                await self.dht.connect(seed)
+                return
+        await self.dht.connect(seed)
 
     async def close(self) -> None:
         if self._dht is not None:

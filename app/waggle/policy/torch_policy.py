@@ -104,17 +104,19 @@ class TorchPolicy:
         return self._fitting.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
-        """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
+        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
+        weights may be half changed, and the policy is to be opened again."""
         if self._critic is None and any(batch.returns is not None for batch in batches):
             self._make_critic()
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
             loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
-            norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
-            params.pause_point()
-            if not torch.isfinite(norm):
-                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
-            self._optimiser.step(params.learning_rate)
+            with _memory_errors():
+                norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
+                params.pause_point()
+                if not torch.isfinite(norm):
+                    return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
+                self._optimiser.step(params.learning_rate)
             self._steps += 1
         finally:
             self._forget_gradient()

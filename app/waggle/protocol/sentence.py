@@ -142,7 +142,7 @@ def _contributing(state: State) -> Sentence:
             sign="live", action="pause",
         )  # fmt: skip
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
-        who = "No one else is here." if state.reach == "alone" else "You are connected, but nobody has shared anything yet."
+        who = "No one else is here." if state.reach == "alone" else "You are connected, but nobody else is sharing at the moment."
         detail = f"{who} You are training on your own; peers join automatically."
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
