@@ -3,8 +3,8 @@
 
     python3 tests/measured/troubles.py
 
-About six minutes; Python's standard library only. `..._reads` is what a person reads meanwhile. The network is cut where namespaces
-can be made (Linux, root), the clock where libfaketime is there.
+About six minutes; Python's standard library only. `..._reads` is what a person reads meanwhile. The network is cut where
+namespaces can be made (Linux, root), the clock is moved where libfaketime is there.
 """
 
 import json
@@ -20,19 +20,9 @@ def main() -> int:
     keep.require_clean()
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
-        subprocess.check_call(
-            [
-                keep.ROOT / ".venv/bin/python",
-                "-m",
-                "pytest",
-                "tests/end_to_end/test_troubles.py",
-                "-m",
-                "slow",
-                f"--figures={figures}",
-            ],
-            cwd=keep.ROOT,
-            env={**os.environ, "PYTHONPATH": str(keep.ROOT / "app")},
-        )
+        tests = ["tests/end_to_end/test_troubles.py", "-m", "slow", f"--figures={figures}"]
+        environment = {**os.environ, "PYTHONPATH": str(keep.ROOT / "app")}
+        subprocess.check_call([keep.ROOT / ".venv/bin/python", "-m", "pytest", *tests], cwd=keep.ROOT, env=environment)
         measured = json.loads(figures.read_text())
     keep.write(
         Path(__file__).resolve(),
