@@ -8,11 +8,13 @@ import pytest
 from swarm.live import fresh_identity, serving
 from waggle import paths
 from waggle.engine import ctl, others
+from waggle.engine.telling import Titles
 from waggle.errors import EngineError
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 from waggle.settings import Settings, Swarm
 from waggle.swarm.identity import text_of
+from waggle.swarm.news import ClockSkewed
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.solo import SoloSwarm
@@ -79,3 +81,12 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
     assert first.startswith("Calm Vole  b  You blocked it")
     assert second.startswith("Brisk Otter  a  ")
     assert ctl.list_peers(State(), now=0.0) == "No peer has been met yet."
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
+)
+def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, said: str) -> None:
+    warned = others.event_of(ClockSkewed(seconds=ahead), Titles(first_swarm()))
+    assert warned.title == f"This computer's clock is {said}."

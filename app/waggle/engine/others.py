@@ -158,7 +158,8 @@ def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.En
             )
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
-            return events.Warned(title=f"This computer's clock is {abs(told.seconds):.0f} s off.", advice=advice)
+            way = "slow" if told.seconds > 0 else "fast"
+            return events.Warned(title=f"This computer's clock is {_span(abs(told.seconds))} {way}.", advice=advice)
         case news.SheetsMarked():
             return _compared(told.comparison, me)
         case news.IdentityTwice():
@@ -217,3 +218,10 @@ def _peer(told: news.PeerSeen) -> events.PeerInfo:
         delay_ms=peer.delay_ms,
         seen_at=peer.seen_at,
     )
+
+
+def _span(seconds: float) -> str:
+    for length, word in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {word}"
+    return f"{seconds:.0f} seconds"
