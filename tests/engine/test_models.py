@@ -1,11 +1,15 @@
 """Models one may choose: each keeps what it has learned, and what cannot be had is refused or taken back."""
 
+import json
+from functools import partial
+
 import pytest
 
 from waggle import paths
-from waggle.engine import model
+from waggle.engine import fitting, model
 from waggle.engine.models import Models
 from waggle.errors import EngineError, ExportError, ModelError
+from waggle.policy.fit import Machine
 from waggle.protocol import commands
 from waggle.settings import Model, Settings
 
@@ -45,6 +49,22 @@ async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
     assert told.models[0].rounds == 7
     assert told.models[0].bytes > 1e6
+
+
+async def test_each_model_says_whether_it_fits_this_computer(models):
+    machine = Machine(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
+    downloaded("Qwen/Tiny")
+    big = paths.models() / "Qwen" / "Big"
+    big.mkdir()
+    shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
+             "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
+    (big / "config.json").write_text(json.dumps(shape))
+    models.fits = partial(fitting.words, machine, Settings())
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    said = {one.name: one.fit for one in told.models}
+    assert said[""].startswith("Fits, training all weights in float32: about ")
+    assert said["Qwen/Tiny"] == "", "nothing is known of it"
+    assert said["Qwen/Big"].startswith("This model does not fit: it needs ")
 
 
 async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):

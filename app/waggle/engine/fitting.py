@@ -7,9 +7,9 @@ from pathlib import Path
 from waggle import paths, settings
 from waggle.engine import keychain
 from waggle.errors import ModelError
-from waggle.policy import checkpoint, choose, configuration, fit, hub
+from waggle.policy import choose, configuration, fit, hub
 from waggle.policy.configuration import Configuration
-from waggle.policy.fit import Fit, Work
+from waggle.policy.fit import Fit, Machine, Work
 from waggle.policy.training import Method
 from waggle.settings import Settings
 
@@ -27,31 +27,40 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(arguments.model).expanduser() if arguments.model else paths.starter()
     found = configuration.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
-    sys.stdout.write(f"{fitted(found, chosen, None).sentence}\n")
+    sys.stdout.write(f"{fitted(measured(chosen), found, chosen).sentence}\n")
     return 0
 
 
-def fitted(model: Configuration, chosen: Settings, settled: Method | None) -> Fit:
-    """How a model is trained here: as chosen, else as it was so far, else as fits. In the thread that will use the device.
-
-    Raises ModelError where nothing fits.
-    """
+def measured(chosen: Settings) -> Machine:
+    """What there is to train with, found by a short benchmark; in the thread that will use the device."""
     device = choose.choose(chosen.computer.device)
-    machine = fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+    return fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+
+
+def fitted(machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None) -> Fit:
+    """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits."""
     wanted, precision = chosen.model.training, chosen.model.precision
     return fit.choose(
-        model, machine, _work(chosen, model), backend=device.backend,
+        model, machine, _work(chosen, model), backend=choose.choose(chosen.computer.device).backend,
         method=settled if wanted == "auto" else wanted, precision=None if precision == "auto" else precision,
     )  # fmt: skip
 
 
-def fitted_folder(folder: Path, chosen: Settings, home: paths.Home) -> Fit:
-    return fitted(configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
+def words(machine: Machine, chosen: Settings, folder: Path) -> str:
+    """Whether the model in a folder fits, in one sentence; empty where its configuration is not there."""
+    try:
+        model = configuration.read(folder)
+    except ModelError:
+        return ""
+    try:
+        return fitted(machine, model, chosen).sentence
+    except ModelError as error:
+        return error.title
 
 
 def require_fit(folder: Path, chosen: Settings) -> None:
     """Raise ModelError for a model that cannot be trained here, of which only the configuration is there."""
-    fitted(configuration.read(folder), chosen, None)
+    fitted(measured(chosen), configuration.read(folder), chosen)
 
 
 def longest(chosen: Settings, model: Configuration) -> int:

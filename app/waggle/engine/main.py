@@ -164,6 +164,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.sent = prepared.sent
         desk.back = None  # it has begun
+        lifecycle.models.fits = prepared.fits
         lifecycle.trying = prepared.trying
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())

@@ -30,6 +30,7 @@ class Models:
 
     def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
         self._home, self._chosen, self._change, self._again = home, chosen.model, change, again
+        self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
 
     async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:
         """Raises WaggleError for what cannot be done; then nothing was changed."""
@@ -72,6 +73,7 @@ class Models:
             finished=finished,
             active=one == self._chosen,
             rounds=0 if elsewhere else checkpoint.rounds(model.home_of(self._home, one).checkpoints),
+            fit=self.fits(folder),
         )
 
     def _choose(self, wanted: Model) -> None:

@@ -36,10 +36,7 @@ from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
 PARTS = ("Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm")
-STARTER_NOTE = (
-    "The starter knows many answers but hardly ever writes them in the answer tag. "
-    "Its first climb is that habit being found and passed on, not new arithmetic."
-)
+STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 PASS_TOKENS = 2048  # learned from together, before that is halved for want of memory
 
 
@@ -63,6 +60,7 @@ class Prepared:
     round: int
     completions: int
     held_out: tuple[Question, ...]
+    fits: Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
 
 async def prepare(
@@ -84,7 +82,8 @@ async def prepare(
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
     _tell_part(teller, 1)
-    fit = await loop.run_in_executor(policy_thread, partial(fitting.fitted_folder, folder, chosen, home))
+    machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
+    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
     opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, _in_parts(fit.training, parts), teller))
 
     _tell_part(teller, 2)
@@ -120,6 +119,7 @@ async def prepare(
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
         held_out=held_out,
+        fits=partial(fitting.words, machine, chosen),
     )
     teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
