@@ -3,6 +3,8 @@
 
 python3 packaging/translations.py          put in what is new (empty: still to be translated), take out what is said no more
 python3 packaging/translations.py --check  only look: exit status 1 where a word is missing, empty or stale
+
+`words` are the window's own. `told` are patterns of what comes from below it; the sentences of errors and warnings must be there.
 """
 
 from __future__ import annotations
@@ -15,7 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GUI, BOOKS = ROOT / "app/waggle/gui", ROOT / "resources/language"
+APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
+GUI = APP / "gui"
+NOT_TOLD = {APP / "lab", GUI, APP / "cli.py", APP / "engine/ctl.py"}  # only terminals show what these say
+TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$")
+SENTENCE = re.compile(r"(?<=\.)\s+")
 DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
 TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
@@ -24,6 +30,26 @@ ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 def said() -> set[str]:
     """Every word that the window gives to a translator."""
     return {words for path in sorted(GUI.glob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
+
+
+def told() -> set[str]:
+    """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it."""
+    paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
+    return {sentence for path in paths for sentence in _told_in(path) if re.search("[A-Za-z]{2}", sentence)}
+
+
+def _told_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and TELLS.search(getattr(node.func, "id", getattr(node.func, "attr", ""))):
+            for given in (*node.args, *(one.value for one in node.keywords if one.arg in ("title", "advice"))):
+                for words in _literals(given):
+                    yield from (_numbered(sentence) for sentence in SENTENCE.split(words) if sentence.endswith("."))
+
+
+def _numbered(sentence: str) -> str:
+    """Its places counted from 1."""
+    places = iter(range(1, 10))
+    return re.sub(r"%\d", lambda _: f"%{next(places)}", sentence)
 
 
 def _said_in(path: Path) -> Iterator[str]:
@@ -41,9 +67,11 @@ def _said_in(path: Path) -> Iterator[str]:
 
 
 def _literals(node: ast.expr) -> Iterator[str]:
-    """A literal, or both ends of `a if b else c`."""
+    """A literal, both ends of `a if b else c`, or an f-string with %1 for what it holds."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(part.value if isinstance(part, ast.Constant) else "%1" for part in node.values)
     elif isinstance(node, ast.IfExp):
         yield from _literals(node.body)
         yield from _literals(node.orelse)
@@ -60,19 +88,22 @@ def _in_table(node: ast.expr, name: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    wanted, ill = said(), False
+    wanted, below, ill = said(), told(), False
     for path in sorted(BOOKS.glob("*.json")):
         book = json.loads(path.read_text(encoding="utf-8"))
         words = book["words"]
         missing, stale = sorted(wanted - words.keys()), sorted(words.keys() - wanted)
         empty = sorted(key for key, value in words.items() if not value and key in wanted)
         broken = sorted(key for key, value in words.items() if value and _places(key) != _places(value))
+        missing += sorted(sentence for sentence in below if sentence not in words and not book["told"].get(sentence))
+        broken += sorted(key for key, value in book["told"].items() if _places(key) != _places(value))
         for kind, keys in (("missing", missing), ("stale", stale), ("empty", empty), ("other places than the English", broken)):
             for key in keys:
                 sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
         ill = ill or bool(missing or stale or empty or broken)
         if "--check" not in arguments:
             book["words"] = {key: words.get(key, "") for key in sorted(wanted)}
+            book["told"] = dict(sorted({**{key: "" for key in below if key not in words}, **book["told"]}.items()))
             path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 1 if ill else 0
 

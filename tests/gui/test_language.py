@@ -120,3 +120,19 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
+
+
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("This computer's clock is 2 days fast.", "Die Uhr dieses Computers geht 2 Tage vor."),
+        ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
+        (
+            "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 8.0 GB.",
+            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3.1 von 8.0 GB.",
+        ),
+    ],
+)
+def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) -> None:
+    language.use("de")
+    assert told(english) == german

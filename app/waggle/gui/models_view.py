@@ -9,7 +9,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
-from waggle.gui.words import one_line, plural, size, tr, visible
+from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
 from waggle.protocol.models import ModelShown
 from waggle.protocol.state import State
@@ -58,7 +58,7 @@ class ModelCard(QFrame):
             head.addWidget(Chip(look, tr("Trained now"), "accent", "on"))
         parts: list[QWidget | QLayout] = [head, Line(look, about(model), "small", "text_soft")]
         if model.fit:
-            parts.append(text(look, model.fit, "small", "soft", wrap=True))
+            parts.append(text(look, told(model.fit), "small", "soft", wrap=True))
         if model.active:
             acts = [Button(look, tr("Export what was learned"), small=True, icon="share")]
             acts[0].clicked.connect(self.export_wanted)

@@ -17,7 +17,7 @@ from waggle.gui.replay import Replay
 from waggle.gui.tray import Tray
 from waggle.gui.welcome import Welcome
 from waggle.gui.window import Window
-from waggle.gui.words import tr
+from waggle.gui.words import told, tr
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
 from waggle.settings import Settings, Value
@@ -225,7 +225,7 @@ class Shell(QObject):
                 self.tray.say(notice.title, notice.words)
 
     def _refused(self, title: str, advice: str) -> None:
-        self.window.refused(title, advice)
+        self.window.refused(told(title), told(advice))
         self.choices.changed.emit()  # what was shown as changed is as it was
 
     def _replay_ended(self, skipped: int) -> None:
