@@ -158,8 +158,9 @@ def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.En
             )
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
-            way = "slow" if told.seconds > 0 else "fast"
-            return events.Warned(title=f"This computer's clock is {_span(abs(told.seconds))} {way}.", advice=advice)
+            span = _span(abs(told.seconds))
+            title = f"This computer's clock is {span} slow." if told.seconds > 0 else f"This computer's clock is {span} fast."
+            return events.Warned(title=title, advice=advice)
         case news.SheetsMarked():
             return _compared(told.comparison, me)
         case news.IdentityTwice():
