@@ -9,7 +9,7 @@ import pytest
 from waggle import paths
 from waggle.engine.history import History
 from waggle.lab import torture
-from waggle.lab.torture import Found, Kill
+from waggle.lab.torture import Found, Kill, Pause
 from waggle.lab.victim import database_is_whole
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
@@ -20,10 +20,12 @@ from waggle.rl.batch import GroupBatch, StepParams
 def test_figures_are_counted_over_all_kills_of_a_folder(tmp_path):
     kills = (Kill(target="engine", phase="contributing", rounds_lost=2, replayed=3), Kill(target="p2pd", phase="preparing"))
     (tmp_path / "kills.jsonl").write_bytes(b"".join(msgspec.json.encode(kill) + b"\n" for kill in kills))
-    (tmp_path / "calm.json").write_bytes(msgspec.json.encode(Found(pauses_ms=[3.0, 1.0, 8.0])))
+    pauses = [Pause(stage="learn", ms=3.0), Pause(stage="answer", ms=1.0), Pause(stage="learn", ms=8.0)]
+    (tmp_path / "calm.json").write_bytes(msgspec.json.encode(Found(pauses=pauses)))
     figures = torture.summary(tmp_path)
     assert (figures["kills"], figures["rounds_lost_max"], figures["states_learned_again"]) == (2, 2, 3)
     assert (figures["pause_ms_median"], figures["pause_ms_worst"]) == (3, 8)
+    assert (figures["pause_ms_by_stage"]["learn"], figures["pause_ms_by_stage"]["judge"]) == ((6, 8), (None, None))
     assert figures["kills_by_target"] == {"engine": 1, "p2pd": 1, "verifier": 0, "window": 0}
     assert figures["resume_bit_exact"]
 

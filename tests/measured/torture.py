@@ -14,7 +14,7 @@ import keep
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(folder: str, minutes: str = "120", kills: str = "200", pauses: str = "100", calm: str = "10") -> int:
+def main(folder: str, minutes: str = "120", kills: str = "200", pauses: str = "600", calm: str = "10") -> int:
     keep.require_clean()
     python = ROOT / ".venv/bin/python"
     if float(minutes):

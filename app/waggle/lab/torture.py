@@ -24,6 +24,7 @@ from waggle.errors import CheckpointError, LabError
 from waggle.lab.victim import Victim, database_is_whole, recorded
 from waggle.policy import checkpoint, journal
 from waggle.policy.choose import open_policy
+from waggle.protocol.state import STAGES
 
 TARGETS = ("engine", "p2pd", "verifier", "window")
 WEIGHTS = (25, 34, 34, 7)  # the first and the last cost a whole start
@@ -46,10 +47,17 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     bit_exact: bool = True
 
 
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause asked for in a stage of a round, and the milliseconds until it held."""
+
+    stage: str
+    ms: float
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """`calm.json`: pauses in every stage, and memory while nothing is killed."""
 
-    pauses_ms: list[float] = []
+    pauses: list[Pause] = []
     growth_percent: dict[str, float] = {}
 
 
@@ -57,7 +65,12 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--out", type=Path, default=Path("torture"), metavar="FOLDER", help="where the nodes live and results go")
     made.add_argument("--kills", type=int, default=200, help="in all, those of earlier runs in the folder included")
     made.add_argument("--minutes", type=float, default=120.0, help="stop killing after so long")
-    made.add_argument("--pauses", type=int, default=100, help="pauses to be measured, those of earlier runs included")
+    made.add_argument(
+        "--pauses",
+        type=int,
+        default=600,
+        help="to be measured, each stage of a round in its turn; those of earlier runs included",
+    )
     made.add_argument("--calm", type=float, default=10.0, help="minutes without kills, in which memory is measured")
     made.add_argument("--seed", type=int, default=1)
 
@@ -119,9 +132,9 @@ def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]
     for node in nodes:
         node.wait_ready()
     before = read_calm(out)
-    pauses = (*before.pauses_ms, *_pauses(nodes[0], arguments.pauses - len(before.pauses_ms), noise))
+    pauses = [*before.pauses, *_pauses(nodes[0], len(before.pauses), arguments.pauses)]
     growth_percent = _growth(nodes[0], 60 * arguments.calm) or before.growth_percent
-    (out / "calm.json").write_bytes(msgspec.json.encode(Found(pauses_ms=list(pauses), growth_percent=growth_percent)))
+    (out / "calm.json").write_bytes(msgspec.json.encode(Found(pauses=pauses, growth_percent=growth_percent)))
 
 
 def _kill(node: Victim, target: str, noise: random.Random) -> Kill | None:
@@ -204,12 +217,13 @@ def _same(mine: tuple[checkpoint.Arrays, checkpoint.Arrays], theirs: tuple[check
     )
 
 
-def _pauses(node: Victim, count: int, noise: random.Random) -> list[float]:
-    """Milliseconds until each of so many pauses held, asked for at random moments of a round."""
+def _pauses(node: Victim, first: int, last: int) -> list[Pause]:
+    """Pauses of these numbers, asked for as soon as a stage begins, each stage in its turn."""
     found = []
-    for _ in range(count):
-        time.sleep(noise.uniform(0.1, 1.0))
-        found.append(node.ask_pause())
+    for number in range(first, last):
+        stage = STAGES[number % len(STAGES)]
+        node.wait_stage(stage)
+        found.append(Pause(stage=stage, ms=node.ask_pause()))
     return found
 
 
@@ -257,7 +271,15 @@ def summary(out: Path) -> dict[str, object]:
         "states_learned_again": sum(kill.replayed for kill in kills),
         "resume_bit_exact": all(kill.bit_exact for kill in kills),
         "memory_growth_percent": {name: round(value, 1) for name, value in calm.growth_percent.items()},
-        "pauses": len(calm.pauses_ms),
-        "pause_ms_median": round(statistics.median(calm.pauses_ms)) if calm.pauses_ms else None,
-        "pause_ms_worst": round(max(calm.pauses_ms)) if calm.pauses_ms else None,
+        "pauses": len(calm.pauses),
+        "pause_ms_median": middle_and_worst(calm.pauses)[0],
+        "pause_ms_worst": middle_and_worst(calm.pauses)[1],
+        "pause_ms_by_stage": {stage: middle_and_worst([one for one in calm.pauses if one.stage == stage]) for stage in STAGES},
     }
+
+
+def middle_and_worst(pauses: list[Pause]) -> tuple[int | None, int | None]:
+    """Milliseconds."""
+    if not pauses:
+        return None, None
+    return round(statistics.median(one.ms for one in pauses)), round(max(one.ms for one in pauses))

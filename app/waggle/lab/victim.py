@@ -107,6 +107,12 @@ class Victim:
             return self.state
         return recorded(self.home) if newest_record(self.home) != self._before else State()
 
+    def wait_stage(self, stage: str) -> None:
+        """Until a round is in this stage."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.state.stage == stage, PATIENCE):
+                raise LabError(f"No round came to the stage {stage}.")
+
     def ask_pause(self) -> float:
         """Milliseconds until a pause held; it goes on then."""
         began = time.monotonic()
