@@ -6,8 +6,9 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import ModelError, Stopped
-from waggle.policy import decoding, torch_head
+from waggle.policy import decoding
 from waggle.policy.torch_policy import TorchPolicy
+from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
 
@@ -111,7 +112,7 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     (row,) = sample(llama, [prompt])
     gradients = []
     for elements in (1 << 24, 97 * 5):
-        monkeypatch.setattr(torch_head, "HEAD_ELEMENTS", elements)
+        monkeypatch.setattr(Training, "scores", elements)
         llama._forget_gradient()
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())

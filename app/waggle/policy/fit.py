@@ -16,7 +16,7 @@ from waggle.policy.training import Method, Precision, Training
 
 SPARE = 0.85  # of the free memory may be used: other programs go on living
 PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
-HEAD = 4 * (1 << 24) * 3  # bytes of scores and what is made of them, see torch_head.py
+SCORE = 12  # bytes of a score and what is made of it, see torch_head.py
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
 DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
@@ -142,7 +142,7 @@ def _bytes(model: Configuration, work: Work, way: Training) -> int:
     gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
     inner = 10 * model.hidden_size + 3 * model.intermediate_size
     kept = model.num_hidden_layers * (model.hidden_size if way.recompute else inner) + (inner if way.recompute else 0)
-    head = HEAD + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    head = SCORE * way.scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answering = size * (count + caches * work.answers) + 12 * model.vocab_size * work.answers
     return PROGRAM + weights + moments + max(answering, gradient + size * kept * work.group_tokens + head)

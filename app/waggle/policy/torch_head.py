@@ -10,24 +10,26 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-HEAD_ELEMENTS = 1 << 24  # scores held at once: 64 MiB in fp32
+BLOCK = 1 << 14  # rows of the weights' gradient that are made at once where it has to be widened: they stay in the cache
 Objective = Callable[[torch.Tensor, slice], torch.Tensor]  # log-probs of some rows -> their loss
 
 
-def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Log-probs (N,) of the targets, without a gradient."""
+def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, at_once: int) -> torch.Tensor:
+    """Log-probs (N,) of the targets, without a gradient; `at_once` is how many scores are held."""
     found = torch.empty(len(normed), device=normed.device)
-    for rows in _parts(len(normed), len(weight)):
+    for rows in _parts(len(normed), len(weight), at_once):
         chances, likely = _chances(_scores(normed[rows], weight, temperature), targets[rows])
         found[rows] = likely - chances.sum(-1).log()
     return found
 
 
 def objective_loss(
-    normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective
+    normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective, at_once: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(the loss, a scalar with a gradient; the log-probs (N,) without one). `weight` (V, D) gets its gradient here."""
-    made: tuple[torch.Tensor, torch.Tensor] = _Head.apply(normed, weight, targets, temperature, objective)  # type: ignore[no-untyped-call]
+    made: tuple[torch.Tensor, torch.Tensor] = _Head.apply(  # type: ignore[no-untyped-call]
+        normed, weight, targets, temperature, objective, at_once
+    )
     return made
 
 
@@ -42,13 +44,19 @@ def embed(weight: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 class _Head(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective
+        ctx: Any,
+        normed: torch.Tensor,
+        weight: torch.Tensor,
+        targets: torch.Tensor,
+        temperature: float,
+        objective: Objective,
+        at_once: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         pull = torch.empty_like(normed)
         logp = torch.empty(len(normed), device=normed.device)
         loss = torch.zeros((), device=normed.device)
         product = weight.detach().to(normed.dtype)
-        for rows in _parts(len(normed), len(weight)):
+        for rows in _parts(len(normed), len(weight), at_once):
             scores = _scores(normed[rows], product, temperature)
             chances, likely = _chances(scores, targets[rows])  # in the memory of the scores
             total = chances.sum(-1)
@@ -68,7 +76,7 @@ class _Head(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (pull,) = ctx.saved_tensors
-        return pull, None, None, None, None
+        return pull, None, None, None, None, None
 
 
 class _Embedding(torch.autograd.Function):
@@ -83,8 +91,8 @@ class _Embedding(torch.autograd.Function):
         return None, None
 
 
-def _parts(rows: int, vocabulary: int) -> Iterator[slice]:
-    size = max(1, HEAD_ELEMENTS // vocabulary)
+def _parts(rows: int, vocabulary: int, at_once: int) -> Iterator[slice]:
+    size = max(1, at_once // vocabulary)
     for first in range(0, rows, size):
         yield slice(first, min(rows, first + size))
 
@@ -120,5 +128,6 @@ def _add_product(gradient: torch.Tensor, down: torch.Tensor, normed: torch.Tenso
     """gradient (V, D) += down (n, V)^T normed (n, D)."""
     if gradient.dtype == down.dtype:
         gradient.addmm_(down.t(), normed)
-    else:
-        gradient.add_(down.t() @ normed)
+        return
+    for first in range(0, len(gradient), BLOCK):
+        gradient[first : first + BLOCK].add_(down[:, first : first + BLOCK].t() @ normed)

@@ -77,7 +77,8 @@ class TorchPolicy:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
-            return torch_head.logprobs(self._model.normed(hidden), self._model.head, packing.targets, temperature)
+            normed = self._model.normed(hidden)
+            return torch_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.scores)
 
         return self._measured(texts, measure)
 
@@ -202,7 +203,9 @@ class TorchPolicy:
 
         packing, hidden = self._hidden(batches)
         normed = self._model.normed(hidden)
-        loss, logp = torch_head.objective_loss(normed, self._model.head, packing.targets, params.temperature, objective)
+        loss, logp = torch_head.objective_loss(
+            normed, self._model.head, packing.targets, params.temperature, objective, self.training.scores
+        )
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
             miss = self._critic(normed.float())[:, 0] - self._joined(returns)

@@ -29,6 +29,9 @@ class Product:
         self._bias = _one_block(biases) if biases[0] is not None else None
         self._lora = [_Adapter(part.weight, f"{prefix}{name}") for part, name in zip(self._parts, parts, strict=True) if rank]
         self._ready: Weigh | None = None
+        self._ready_lora: tuple[torch.Tensor, torch.Tensor] | None = (
+            None  # A of all parts (sum of ranks, in), B (out, sum of ranks)
+        )
 
     @property
     def adapters(self) -> dict[str, torch.nn.Parameter]:
@@ -39,8 +42,8 @@ class Product:
         if torch.is_grad_enabled():
             found = [F.linear(x, part.weight.to(x.dtype), _bias(part.bias, x)) for part in self._parts]
         elif self._ready is not None:
-            whole = self._ready(x)
-            found = list(torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1))
+            whole = self._with_ready(self._ready, x)
+            return torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1)
         else:
             found = list(torch.split(F.linear(x, self._weight.to(x.dtype), _bias(self._bias, x)), self._sizes, -1))
         return [lora.added(x, y) for lora, y in zip(self._lora, found, strict=True)] if self._lora else found
@@ -49,9 +52,9 @@ class Product:
         """x (T, out) and what the only layer makes of y (T, in)."""
         (part,) = self._parts
         if self._ready is not None and not torch.is_grad_enabled():
-            found = self._ready(y).add_(x)
-        else:
-            found = torch.addmm(x, y, part.weight.to(y.dtype).t())
+            found = self._with_ready(self._ready, y).add_(x)
+            return found if part.bias is None else found + part.bias.to(y.dtype)
+        found = torch.addmm(x, y, part.weight.to(y.dtype).t())
         if part.bias is not None:
             found = found + part.bias.to(y.dtype)
         return self._lora[0].added(y, found) if self._lora else found
@@ -59,9 +62,21 @@ class Product:
     def make_ready(self, precision: torch.dtype, rows: int) -> None:
         """Copy the weights for products of about so many rows, where that pays. Adapters stay beside them: exact, and cheap."""
         self._ready = ready_weight(self._weight, precision, rows)
+        if self._ready is not None and self._lora:
+            a = torch.cat([lora.a.detach() for lora in self._lora])
+            b = torch.block_diag(*(lora.b.detach() for lora in self._lora))  # type: ignore[no-untyped-call]
+            self._ready_lora = (a.to(precision), b.to(precision).t().contiguous())
 
     def drop_ready(self) -> None:
-        self._ready = None
+        self._ready = self._ready_lora = None
+
+    def _with_ready(self, ready: Weigh, x: torch.Tensor) -> torch.Tensor:
+        """What all layers make of x (T, in), side by side, without their biases; the adapters of all as two products."""
+        whole = ready(x)
+        if self._ready_lora is None:
+            return whole
+        a, b = self._ready_lora
+        return whole.addmm_(F.linear(x, a), b, alpha=SCALE)
 
 
 class _Adapter:
@@ -69,14 +84,14 @@ class _Adapter:
 
     def __init__(self, weight: torch.Tensor, module: str) -> None:
         out, width = weight.shape
-        self._a = torch.nn.Parameter(torch.from_numpy(first_a(module, width)).to(weight.device))
-        self._b = torch.nn.Parameter(torch.zeros(out, RANK, device=weight.device))
-        self.parameters = dict(zip(names(module), (self._a, self._b), strict=True))
+        self.a = torch.nn.Parameter(torch.from_numpy(first_a(module, width)).to(weight.device))
+        self.b = torch.nn.Parameter(torch.zeros(out, RANK, device=weight.device))
+        self.parameters = dict(zip(names(module), (self.a, self.b), strict=True))
 
     def added(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """y + 2 B A x."""
-        narrow = F.linear(x, self._a.to(x.dtype))
-        return torch.addmm(y, narrow, self._b.to(x.dtype).t(), alpha=SCALE)
+        narrow = F.linear(x, self.a.to(x.dtype))
+        return torch.addmm(y, narrow, self.b.to(x.dtype).t(), alpha=SCALE)
 
 
 def ready_weight(weight: torch.Tensor, precision: torch.dtype, rows: int) -> Weigh | None:

@@ -31,5 +31,10 @@ class Training:
         return "float32" if self.method == "full" else self.precision
 
     @property
+    def scores(self) -> int:
+        """How many scores the head holds at once while learning: few, which takes longer, where memory is short."""
+        return 1 << (24 if self.recompute else 26)
+
+    @property
     def optimiser(self) -> str:
         return OPTIMISERS[self.method]
