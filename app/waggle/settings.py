@@ -33,6 +33,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, used where this system cannot speak to peers itself
     light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
     leaderboard: bool = False  # publish this model's answers to the swarm's exams, and mark those of others who do
+    my_answers: Literal["ask", "no", "yes"] = "ask"  # on Try it; shared, marked human, only with "yes"
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 
@@ -113,6 +114,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     close_to_tray: bool = True
     notify_problems: bool = True
     notify_discoveries: bool = True
+    read_out: bool = False  # each minute what happened in it, to a screen reader
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

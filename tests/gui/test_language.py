@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
+from protocol.test_weather import TABLE as WEATHER
 from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -52,6 +53,14 @@ def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> N
     for words in (said.word, said.says, said.detail):
         assert words in AS_IT_IS or told(words) != words or words == "Problem"
     assert "Nothing was lost" not in told(said.detail)
+
+
+@pytest.mark.parametrize("row", WEATHER)
+def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
+    language.use("de")
+    said = told(row[1])
+    assert said != row[1]
+    assert not any(word in said for word in ("peers", "groups", "minute,"))
 
 
 @pytest.mark.parametrize(

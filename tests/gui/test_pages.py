@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
@@ -61,6 +62,12 @@ def test_a_card_says_what_was_learned(shown: Card, words: str) -> None:
     assert foot(shown, NOW)[2] == words
 
 
+def test_a_persons_own_shared_answer_says_so_and_is_no_good_answer_of_the_model() -> None:
+    by_hand = replace(card(1.0), by_hand=True, completions=(replace(card(1.0).completions[0], human=True),))
+    assert foot(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
+    assert latest_good(State(cards=(by_hand,))) is None
+
+
 def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
     assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not drawn into a training set."
 
@@ -74,6 +81,11 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("1.0  right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("0.0  wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("0.0  no answer tag", "bare", "cut")),
+        (
+            ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
+            True,
+            ("human  1.0  right", "good", "check"),
+        ),
     ],
 )
 def test_a_chip_has_sign_and_word(answer: ShownCompletion, going: bool, chip: tuple[str, str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -15,11 +16,11 @@ from waggle.gui import qr
 from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Opened
 from waggle.gui.paint import Chip
-from waggle.gui.parts import Line
+from waggle.gui.parts import Button, Line
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
-from waggle.gui.try_view import AnswerRow, TryView
+from waggle.gui.try_view import AnswerRow, TryView, may_be_asked, outcome, shares
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -35,7 +36,10 @@ from waggle.protocol.gatherings import (
     SwarmsTold,
 )
 from waggle.protocol.models import ModelExported, ModelShown, ModelsTold
+from waggle.protocol.state import State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
+from waggle.settings import Settings
+from waggle.settings import Swarm as SwarmSettings
 
 Told = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32
@@ -326,6 +330,70 @@ def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
     view._go.click()
     window.refused("This model is too large to be loaded a second time.", "")
     assert (view._said.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
+
+
+CONNECTED = events.ReachChanged(reach="connected", peers=2, at=1.0)
+
+
+def sharing(choice: Literal["ask", "no", "yes"]) -> events.SettingsChanged:
+    return events.SettingsChanged(settings=Settings(swarm=SwarmSettings(my_answers=choice)))
+
+
+def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED)
+    tell(window, sharing("ask"))
+    tell(window, replace(TRIED, mine=None))
+    assert view._asking.isHidden()
+    tell(window, TRIED)
+    assert not view._asking.isHidden()
+    keep = next(button for button in view._asking.findChildren(Button) if button.text() == "Keep them here")
+    keep.click()
+    assert sent[-1] == commands.ChangeSettings(id=sent[-1].id, values={"swarm.my_answers": "no"})
+    tell(window, sharing("no"))
+    assert view._asking.isHidden()
+    assert view._sharing.isHidden()
+
+
+def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_and_after(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED)
+    tell(window, sharing("yes"))
+    asked = sent[-1]
+    assert isinstance(asked, commands.PoseQuestion)
+    assert asked.to_share
+    posed = replace(POSED, number=asked.number, epoch=2_983_333)
+    tell(window, posed)
+    assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", False)
+    view._mine.setText("3/7")
+    view._go.click()
+    answered = sent[-1]
+    assert isinstance(answered, commands.AskModel)
+    assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
+    tell(window, replace(TRIED, number=asked.number, mine=GOOD, shared=True))
+    assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
+    tell(window, sharing("no"))
+    assert not sent[-1].to_share  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("state", "shared", "asked"),
+    [
+        (State(tried=TRIED), False, False),
+        (State(tried=TRIED, settings=Settings()), False, True),
+        (State(settings=Settings()), False, False),
+        (State(tried=TRIED, settings=Settings(swarm=SwarmSettings(my_answers="no"))), False, False),
+        (State(tried=TRIED, settings=Settings(swarm=SwarmSettings(my_answers="yes"))), True, False),
+        (State(tried=TRIED, reach="solo", settings=Settings(swarm=SwarmSettings(my_answers="yes"))), False, False),
+    ],
+)
+def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, asked: bool) -> None:
+    assert (shares(state), may_be_asked(state)) == (shared, asked)
+
+
+def test_an_answer_that_did_not_travel_is_said() -> None:
+    assert outcome(TRIED, 0) == outcome(replace(TRIED, mine=None), 5) == ""
+    assert "was not shared" in outcome(TRIED, 5)
 
 
 def rows(view: TryView) -> list[AnswerRow]:

@@ -5,6 +5,7 @@ import pytest
 
 from waggle.protocol import events as e
 from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
+from waggle.protocol.trying import AnswerShared
 
 
 def fold(*told: object, state: State | None = None) -> State:
@@ -50,6 +51,17 @@ def test_a_round_is_followed_from_question_to_lesson():
     assert state.cards[1].effects == (1, -1, 0)
     assert (state.round, state.stage) == (5, "draw")
     assert (state.totals.completions, state.totals.right, state.totals.shared, state.totals.learned_external) == (8, 2, 2, 1)
+
+
+def test_a_shared_answer_of_ones_own_is_a_card_and_never_taken_for_one_of_the_round():
+    by_hand = e.ShownGroup(
+        key="me/by hand", specialty="Logic", question="q", completions=(e.ShownCompletion(text="7", human=True),)
+    )
+    grown = e.CompletionsGrew(round=4, rows=((0, 0, "done", True),))
+    state = fold(drawn(4), AnswerShared(round=4, group=by_hand, at=3.0), grown)
+    assert [(card.key, card.by_hand, card.completions[0].text) for card in state.cards] == [
+        ("me/by hand", True, "7"), ("me/4/0", False, "done"), ("me/4/1", False, ""),
+    ]  # fmt: skip
 
 
 def test_all_answers_written_means_judging():

@@ -85,3 +85,15 @@ def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_pl
     assert draft.lengths == (1, 1, 1)
     assert all(ids.tolist() == [tokens.stop] for ids in draft.written.completions)
     assert external_draft(CHARTER, tokens, one, 11).lengths == (11, 11, 1)
+
+
+def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):
+    told = external(0)
+    first, *others = told.group.completions
+    by_hand = msgspec.structs.replace(first, by="human", logp=None)
+    group = msgspec.structs.replace(told, group=msgspec.structs.replace(told.group, completions=(by_hand, *others)))
+    plain, marked = (external_draft(CHARTER, FakeTokens(), each, 40) for each in (told, group))
+    assert [list(ids) for ids in marked.written.completions] == [list(ids) for ids in plain.written.completions]
+    assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
+    batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (told, group)]
+    assert [list(batch.advantage) for batch in batches[0]] == [list(batch.advantage) for batch in batches[1]]

@@ -10,7 +10,11 @@ import zstandard
 from waggle.swarm import announcement, greeting
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import load_or_create
-from waggle.swarm.sent import KEPT, Message, Sent, readable
+from waggle.swarm.record import Record, encode
+from waggle.swarm.sent import KEPT, Message, Sent, readable, written_by_hand
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.group import Author, Completion, Group
+from waggle.tasks.questions import QuestionId
 
 
 def test_only_the_newest_are_kept() -> None:
@@ -51,3 +55,12 @@ def test_an_announcement_is_shown_with_its_signature(tmp_path: Path) -> None:
 
 def test_a_greeting_is_shown() -> None:
     assert json.loads(readable(message("greeting", greeting.write(b"c" * 32, b""))))[2] == (b"c" * 32).hex()
+
+
+@pytest.mark.parametrize("author", ["policy", "human"])
+def test_a_message_with_an_answer_of_ones_own_is_known_by_its_mark_not_by_its_words(author: Author) -> None:
+    said = (Completion(text='"human"', ended=True), Completion(text="7", ended=True, by=author))
+    group = Group(origin=b"me", id=QuestionId("bf", 5, 1), completions=said)
+    blob = encode(Record(origin=b"me", round=1, epoch=5, model="m", groups=(group,)), first_swarm())
+    assert written_by_hand(message("groups", blob)) == (author == "human")
+    assert not written_by_hand(message("greeting", b"human"))

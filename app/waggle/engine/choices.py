@@ -8,7 +8,8 @@ from waggle.engine.teller import Teller
 from waggle.protocol import events
 from waggle.settings import Settings, Value
 
-AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard")  # all others, and the device, wait for the engine's next start
+# All others, and the device, wait for the engine's next start.
+AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard", "swarm.my_answers")
 LATER = ("computer.device",)
 
 
@@ -27,6 +28,10 @@ class Choices:
         self._at_start = self.now
         self._tell()
         return self.now
+
+    def may_share(self) -> bool:
+        """Whether a person's own answers may leave this computer."""
+        return self.now.swarm.my_answers == "yes"
 
     def change(self, values: Mapping[str, Value]) -> None:
         """All of them or none; raises SettingsError. What the command line said of these settings holds no more."""

@@ -13,6 +13,7 @@ from waggle.protocol import commands, events
 from waggle.protocol.about_peer import about
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, Snapshot, State
+from waggle.protocol.weather import weather
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 MARKS = {True: "+", False: "-", None: "?"}
@@ -49,7 +50,12 @@ def status(home: paths.Home) -> State:
 def describe(state: State) -> str:
     """The same sentence as everywhere, and the figures behind it."""
     said = sentence(state)
-    lines = [f"{said.word}: {said.says}", said.detail, *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why)]
+    lines = [
+        f"{said.word}: {said.says}",
+        said.detail,
+        weather(state, state.at),
+        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why),
+    ]
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:

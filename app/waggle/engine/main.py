@@ -150,15 +150,14 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         try:
             prepared = await prepare(
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                parts=frugality.parts, computer=lambda: choices.now.computer,
+                parts=frugality.parts, computer=lambda: choices.now.computer, may_share=choices.may_share,
             )  # fmt: skip
         except Stopped:  # in the middle of a download, which keeps what has come
             return _ended(lifecycle, teller, desk, teller.state.round)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
         prepared.limits.hold(chosen.computer)
-        choices.applied.append(lambda now: prepared.limits.hold(now.computer))
-        choices.applied.append(prepared.follow)
+        choices.applied += [lambda now: prepared.limits.hold(now.computer), prepared.follow]
         frugality.allow(chosen.computer.memory_gb)
         choices.applied.append(lambda now: frugality.allow(now.computer.memory_gb))
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)

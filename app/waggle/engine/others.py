@@ -18,7 +18,7 @@ from waggle.swarm.marks import Comparison
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.seed import fetch_charter
-from waggle.swarm.sent import readable
+from waggle.swarm.sent import readable, written_by_hand
 from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
 from waggle.tasks import charter as charters
@@ -123,6 +123,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
             to=f"{name_of(message.to)} ({text_of(message.to)})" if message.to else "",
             size=len(message.content),
             text=readable(message),
+            yours=written_by_hand(message),
         )
         for message in swarm.sent()
     )

@@ -66,6 +66,7 @@ class Prepared:
 async def prepare(
     home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
     *, gate: Gate, stopped: asyncio.Event, parts: int = 1, computer: Callable[[], Computer] = Computer,
+    may_share: Callable[[], bool] = lambda: False,
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
@@ -114,7 +115,7 @@ async def prepare(
         opened=opened,
         keeper=keeper,
         limits=Limits(gate, opened, swarm.limit, keeper.leave),
-        trying=_trying(home, node, played, folder, opened),
+        trying=replace(_trying(home, node, played, folder, opened), may_share=may_share, round=lambda: teller.state.round),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,

@@ -40,7 +40,7 @@ def shown(one: JudgedGroup, titles: Titles) -> events.ShownGroup:
     completions = tuple(
         events.ShownCompletion(
             text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
-            start=verdict.start, length=verdict.length,
+            start=verdict.start, length=verdict.length, human=completion.by == "human",
         )
         for completion, verdict in zip(one.group.completions, one.verdicts, strict=True)
     )  # fmt: skip

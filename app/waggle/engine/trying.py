@@ -1,19 +1,22 @@
-"""Trying: a reserved question is put to the model as it is now and as it was, beside what a person answers. Trains nothing.
+"""Trying: a question is put to the model as it is now and as it was, beside what a person answers. Trains nothing here.
 
-The model is loaded a second time for it, so that the round in progress is left alone.
+The model is loaded a second time for it, so that the round in progress is left alone. What a person wrote is shared only where
+the settings say so, in a group of its own beside answers of the model of now.
 """
 
 import asyncio
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
-from waggle.engine import album
+from waggle.engine import album, telling
 from waggle.errors import EngineError
 from waggle.policy.choose import open_policy
 from waggle.policy.hub import WORDS
@@ -22,8 +25,9 @@ from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
 from waggle.rl.noise import uniforms
 from waggle.sapo.round import Node, Rules, completion_of
-from waggle.tasks.group import Completion, Verdict
-from waggle.tasks.questions import Question, split_of
+from waggle.swarm.record import oldest_epoch
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 
 MOST = 8  # moments
 LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
@@ -34,7 +38,10 @@ SPREAD = 1 << 20  # of the seeds that numbers stand for
 
 @dataclass(frozen=True)
 class Trying:
-    """Obeys the commands about trying. `folder` is the model that training began from."""
+    """Obeys the commands about trying. `folder` is the model that training began from.
+
+    `may_share` is what the settings say at that moment, `round` the one that is being played.
+    """
 
     home: paths.Home
     node: Node
@@ -42,26 +49,45 @@ class Trying:
     folder: Path
     device: str
     threads: int
+    may_share: Callable[[], bool] = lambda: False
+    round: Callable[[], int] = lambda: 0
+    clock: Callable[[], float] = time.time
+    _shared: set[QuestionId] = field(default_factory=set, init=False)  # a question is shared once
 
     async def obey(self, command: commands.TryingCommand) -> tuple[trying.TryingEvent, ...]:
         """Raises WaggleError for what cannot be tried."""
         match command:
             case commands.PoseQuestion():
-                question = await asyncio.to_thread(self._question, command.specialty, command.number)
-                title = next(one.title for one in self.node.charter.specialties if one.dataset == command.specialty)
-                posed = trying.QuestionPosed(
-                    specialty=command.specialty, title=title, number=command.number, question=question.text
-                )  # fmt: skip
-                return (posed,)
+                return (await asyncio.to_thread(self._pose, command),)
             case commands.AskModel():
-                return (await asyncio.to_thread(self._ask, command),)
+                return await asyncio.to_thread(self._ask, command)
             case _:
                 assert_never(command)
 
-    def _question(self, dataset: str, number: int) -> Question:
-        """The first reserved one from a number on; raises EngineError where there is none near."""
+    def _pose(self, command: commands.PoseQuestion) -> trying.QuestionPosed:
+        epoch = epoch_at(self.clock()) if command.to_share else 0
+        question = self._asked(command.specialty, command.number, epoch)[1]
+        title = next(one.title for one in self.node.charter.specialties if one.dataset == command.specialty)
+        return trying.QuestionPosed(
+            specialty=command.specialty, title=title, number=command.number, question=question.text, epoch=epoch
+        )  # fmt: skip
+
+    def _asked(self, dataset: str, number: int, epoch: int) -> tuple[QuestionId | None, Question]:
+        """The question of a command, and by what name others know it; a reserved one has none. Raises EngineError."""
         if dataset not in (one.dataset for one in self.node.charter.specialties):
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
+        if not epoch:
+            return None, self._reserved(dataset, number)
+        charter, cap = self.node.charter, self.node.charter.index_cap
+        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(LOOKED)]
+        made = self.node.verifier.questions([(dataset, seed_of(charter.digest, self.node.origin, one)) for one in ids])
+        for one, question in zip(ids, made, strict=True):
+            if split_of(dataset, question.text) == "train":
+                return one, question
+        raise EngineError("No question was found that others take.", "Try another number.")
+
+    def _reserved(self, dataset: str, number: int) -> Question:
+        """The first reserved one from a number on; raises EngineError where there is none near."""
         first = number % SPREAD * LOOKED
         made = self.node.verifier.questions([(dataset, seed) for seed in range(first, first + LOOKED)])
         for question in made:
@@ -69,8 +95,10 @@ class Trying:
                 return question
         raise EngineError("No question was found that is never trained on.", "Try another number.")
 
-    def _ask(self, command: commands.AskModel) -> trying.QuestionAnswered:
-        question = self._question(command.specialty, command.number)
+    def _ask(self, command: commands.AskModel) -> tuple[trying.TryingEvent, ...]:
+        named, question = self._asked(command.specialty, command.number, command.epoch)
+        if named is not None and command.mine.strip():
+            self._require_fresh(named)
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > LARGEST:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
@@ -78,25 +106,64 @@ class Trying:
         moments = [(0, None), *_spread(kept, MOST - 1)]
         said = [self._answer(question, picture) for _, picture in moments]
         if command.mine.strip():
-            said.append(Completion(text=f"<answer>{command.mine.strip()}</answer>", ended=True, by="human"))
+            said.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, one) for one in said])
         shown = [_shown(one, verdict) for one, verdict in zip(said, judged, strict=True)]
         answers = tuple(
             trying.Answered(rounds=number, completion=one) for (number, _), one in zip(moments, shown, strict=False)
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
-        return trying.QuestionAnswered(specialty=command.specialty, number=command.number, answers=answers, mine=mine)
+        shared = self._share(named, question, said[-1], moments[-1][1]) if named is not None and mine is not None else ()
+        told = trying.QuestionAnswered(
+            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared)
+        )  # fmt: skip
+        return (*shared, told)
+
+    def _require_fresh(self, named: QuestionId) -> None:
+        """Raise EngineError where an answer to this question cannot be shared any more; nothing was sent then."""
+        if not self.may_share():
+            raise EngineError("Your answers are not shared.", "Nothing was sent. Ask for another question.")
+        if named in self._shared:
+            raise EngineError("You shared an answer to this question already.", "Ask for another one.")
+        if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:
+            raise EngineError("This question has become too old to be shared.", "Ask for another one.")
+
+    def _share(
+        self, named: QuestionId, question: Question, mine: Completion, picture: Path | None
+    ) -> tuple[trying.AnswerShared, ...]:
+        """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
+        learned here. Empty where there is nobody, or where it may not travel."""
+        charter = self.node.charter
+        count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
+        completions = (*self._answers(question, picture, count, self.rules.temperature), mine)
+        group = Group(origin=self.node.origin, id=named, completions=completions)
+        number = self.round()
+        if not self.may_share() or not self.node.swarm.share(number, named.epoch, [group], self.node.model):
+            return ()
+        self._shared.add(named)
+        verdicts = self.node.verifier.judge([(question, one) for one in completions])
+        judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
+        return (trying.AnswerShared(round=number, group=telling.shown(judged, telling.Titles(charter)), at=self.clock()),)
 
     def _answer(self, question: Question, picture: Path | None) -> Completion:
-        """One answer of the model with these weights, or as training began."""
+        """What the model would rather say with these weights, or as training began."""
+        return self._answers(question, picture, 1, COOL)[0]
+
+    def _answers(self, question: Question, picture: Path | None, count: int, temperature: float) -> Sequence[Completion]:
+        """Answers of the model with these weights, or as training began."""
         with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
             folder = self.folder if picture is None else _model_with(self.folder, picture, Path(scratch))
             opened = open_policy(folder, device=self.device, threads=self.threads)
             prompt = opened.tokens.prompt(self.node.charter.prompt_for(question.text))
-            noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, 1, self.rules.max_new)
-            params = SampleParams(max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=COOL)
-            ((sampled,),) = opened.policy.sample([prompt], noise, params)
-            return completion_of(opened.tokens, sampled)
+            noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
+            params = SampleParams(max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=temperature)
+            (row,) = opened.policy.sample([prompt], noise, params)
+            return [completion_of(opened.tokens, sampled) for sampled in row]
+
+
+def _by_hand(mine: str) -> Completion:
+    """A person's answer as others read it: within the tag that the verifier looks for."""
+    return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
 def _model_with(base: Path, weights: Path, folder: Path) -> Path:

@@ -15,6 +15,7 @@ from waggle.gui.sparkline import Sparkline
 from waggle.gui.words import ago, figure, one_line, plural, reward, size, told, tr
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
+from waggle.protocol.weather import weather
 
 LOWEST = 168
 REACH: dict[str, tuple[str, str, str]] = {
@@ -73,27 +74,30 @@ class Swarm(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._name, self._chip = Line(look, role="heading"), Chip(look)
+        self._weather = text(look, "", "small", "soft", wrap=True)
         self._facts = [Line(look, role="label", right=True) for _ in range(3)]
         titles = (tr("Members now"), tr("Model"), tr("Specialties"))
         lines = [
             held(row(text(look, title, "small", "soft"), 8, (fact, 1))) for title, fact in zip(titles, self._facts, strict=True)
         ]
-        self._third = lines[2]
+        self._first, self._third = lines[0], lines[2]
         self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
         head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
         crowd = row(self._faces, (self._more, 1))
         self._shown = 6
-        self._box = column(head, 4, *lines, None, crowd, gap=8, margins=(20, 14, 20, 14))
+        self._box = column(head, self._weather, 4, *lines, None, crowd, gap=8, margins=(20, 14, 20, 14))
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
+        self._first.setVisible(not compact)  # the weather says how many are here
         self._third.setVisible(not compact)
         self._box.setSpacing(4 if compact else 8)
         self._shown = 4 if compact else 6
 
-    def show_state(self, state: State) -> None:
+    def show_state(self, state: State, now: float) -> None:
         ready = state.ready
         self._name.say(ready.swarm if ready else tr("Swarm"))
+        self._weather.setText(told(weather(state, now)))
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
         word, tone, icon = REACH[state.reach]
         self._chip.say(tr(word), tone, icon)
@@ -171,9 +175,9 @@ class GoodAnswer(QFrame):
 
 
 def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
-    """The newest card with a right answer, and the shortest of its right answers."""
+    """The newest card with a right answer of a model, and the shortest of its right answers."""
     for card in state.cards:
-        right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT]
+        right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
         if right:
             return card, min(right, key=lambda answer: len(answer.text))
     return None
@@ -248,7 +252,7 @@ class Home(Page):
         self.hero.show_state(state, now)
         self._show_figures(state)
         self._trend.show_state(state)
-        self._swarm.show_state(state)
+        self._swarm.show_state(state, now)
         self._good.show_state(state, now)
         self._me.show_state(state)
 

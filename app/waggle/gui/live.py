@@ -7,6 +7,7 @@ from PySide6.QtGui import QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QMenu
 
 from waggle import paths
+from waggle.gui.digest import digest
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, head_edges, menu_button, page_head, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
@@ -96,9 +97,14 @@ class Live(Page):
         self._example = Button(look, tr("Watch an example"), icon="play")
         self._example.clicked.connect(watch_example)
         self._stepper, self._feed = Stepper(look), Feed(look)
+        self._digest = text(look, "", "small", "soft", wrap=True)
+        self._digest.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._digest.hide()
         self._head = column(
             page_head(look, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
-            card(self._stepper, pad=18),
+            card(self._stepper, self._digest, pad=18, gap=10),
         )
         self._box = column(self._head, (self._feed, 1), gap=0)
         self.setLayout(self._box)
@@ -121,10 +127,18 @@ class Live(Page):
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
         self._stepper.show_state(state)
+        self._show_digest(digest(state, self._now))
         chosen = [made for made in (self._held or state.cards) if WHOSE[self._whose.index](made)]
         if self._specialty:
             chosen = [made for made in chosen if made.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
+
+    def _show_digest(self, words: str) -> None:
+        """It changes once a minute at most, so that it can be read to its end."""
+        if words != self._digest.text():
+            self._digest.setText(words)
+            self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
+            self._digest.setVisible(bool(words))
 
     def _headline(self) -> str:
         state = self._state

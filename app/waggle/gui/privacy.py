@@ -38,7 +38,8 @@ class Privacy(QFrame):
         self._messages.hide()
         about = text(
             look, tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
-                     "Files, what you type and the model itself stay."), "small", "soft", wrap=True)  # fmt: skip
+                     "Files, the model itself and what you type stay, but for answers of your own that you chose to share."),
+            "small", "soft", wrap=True)  # fmt: skip
         head = row(
             (column(text(look, tr("The last ten messages that left this computer"), "strong"), self._line, gap=2), 1), self._ask
         )
@@ -62,4 +63,5 @@ class Privacy(QFrame):
 def written(message: SentMessage, now: float) -> str:
     """When, what, to whom and how large; then the message itself."""
     to = tr("to %1").replace("%1", visible(message.to)) if message.to else tr("to whoever asks")
-    return f"— {ago(message.at, now)} · {tr(KINDS[message.kind])} · {to} · {size(message.size)}\n{message.text}"
+    what = tr("Your model's answers, and yours, marked human") if message.yours else tr(KINDS[message.kind])
+    return f"— {ago(message.at, now)} · {what} · {to} · {size(message.size)}\n{message.text}"

@@ -27,7 +27,7 @@ def going_on(card: Card, state: State) -> bool:
 def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
     """Words, tone and sign of one answer's chip. A miss is grey: missing is how it learns."""
     if answer.judged:
-        words = reward(answer)
+        words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
         if answer.reward >= RIGHT:
             return words, "good", "check"
         return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
@@ -98,6 +98,8 @@ class Tile(Painted):
 def foot(card: Card, state: State) -> tuple[str, str, str]:
     """Sign, its ink, and in words what was or will be done with this question's answers."""
     answers, effects = card.completions, card.effects
+    if card.by_hand:
+        return "share", "accent_text", tr("Your own answer, shared and marked human. Your model does not learn from it.")
     ended = sum(answer.ended or answer.judged for answer in answers)
     if not all(answer.judged for answer in answers):
         if card.mine and not going_on(card, state):

@@ -108,11 +108,15 @@ NOTIFICATIONS = Part("notifications", later("Notifications"), (
     Row("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
     Row("window.notify_discoveries", later("When your model solves something for the first time"),
         later("While this window is not in front."), Toggle()),
+    Row("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
     Row("window.close_to_tray", later("Closing the window goes to the tray"),
         later("Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
 ))  # fmt: skip
 NETWORK = Part("network", later("Network"), (
     Row("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),
+    Row("swarm.my_answers", later("Your own answers"),
+        later("What you answer on Try it may teach other models. It travels marked human, for everybody to read."),
+        Options((("ask", later("Stay here, until asked")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
     Row("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
         Amount(low=0, high=65535, zero=later("Any free one"))),
     Row("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),

@@ -7,12 +7,12 @@ from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QWidget
 
 from waggle.gui.look import Look
-from waggle.gui.paint import Chip
+from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.span_text import SpanText
 from waggle.gui.words import one_line, plural, reward, told, tr, visible
-from waggle.protocol.commands import AskModel, PoseQuestion
+from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
@@ -44,6 +44,28 @@ def verdict(answers: QuestionAnswered) -> str:
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
+
+
+def shares(state: State) -> bool:
+    """Whether a person's own answers go to the swarm."""
+    chosen = state.settings
+    return chosen is not None and chosen.swarm.my_answers == "yes" and state.reach != "solo"
+
+
+def may_be_asked(state: State) -> bool:
+    """Whether to ask if they should: once, after an answer of one's own, and not where there is nobody."""
+    chosen, tried = state.settings, state.tried
+    answered = tried is not None and tried.mine is not None
+    return chosen is not None and chosen.swarm.my_answers == "ask" and state.reach != "solo" and answered
+
+
+def outcome(tried: QuestionAnswered, epoch: int) -> str:
+    """What became of a person's own answer; empty where it was to stay here."""
+    if tried.mine is None or not epoch:
+        return ""
+    if tried.shared:
+        return tr("Your answer goes to the swarm, marked human. Your own model does not learn from it.")
+    return tr("Your answer was not shared: it is too long, or has characters that do not travel.")
 
 
 class AnswerRow(QWidget):
@@ -99,11 +121,14 @@ class TryView(QWidget):
         self._blind.toggled.connect(lambda _on: self._draw())
         self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
-        head = row((text(look, tr("A question it never trains on"), "heading"), 1), self._menu, self._next)
+        self._title = Line(look, tr("A question it never trains on"), "heading")
+        head = row((self._title, 1), self._menu, self._next)
         self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
         self._well.hide()
-        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._said, gap=10)
-        self._answers = card(row((self._verdict, 1), self._blind), self._rows, gap=12)
+        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
+                      self._said, gap=10)  # fmt: skip
+        self._outcome = text(look, "", "small", "soft", wrap=True)
+        self._answers = card(row((self._verdict, 1), self._blind), self._rows, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._said.hide()
@@ -112,6 +137,7 @@ class TryView(QWidget):
         before, self._state = self._state, state
         resting = state.phase in RESTING
         self._offer()
+        self._show_sharing(before)
         if self.isVisible() and not resting and self._specialty and not self._waiting and state.posed is None:
             self._pose()
         if state.posed is not None and state.posed is not before.posed and self._waiting == "pose":
@@ -130,6 +156,44 @@ class TryView(QWidget):
         self._said.setText(visible(words))
         self._said.show()
         self.show_state(self._state)
+
+    def _sharing_row(self) -> QWidget:
+        """Below the answer, while answers are shared."""
+        words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
+        keep = Button(self._look, tr("Keep my answers here"), "link")
+        keep.clicked.connect(lambda: self._set_sharing("no"))
+        self._sharing = held(
+            row(Sign(self._look, "share", "accent_text", 16), (text(self._look, words, "small", wrap=True), 1), keep)
+        )
+        self._sharing.hide()
+        return self._sharing
+
+    def _offer_row(self) -> QWidget:
+        """Asked once, after an answer of one's own."""
+        words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
+                   "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
+        share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
+        share.clicked.connect(lambda: self._set_sharing("yes"))
+        keep.clicked.connect(lambda: self._set_sharing("no"))
+        asked = row((text(self._look, words, "small", wrap=True), 1), share, keep, gap=10, margins=(14, 8, 10, 8))
+        self._asking = frame("well", asked)
+        self._asking.hide()
+        return self._asking
+
+    def _set_sharing(self, choice: str) -> None:
+        self.commanded.emit(ChangeSettings(id=command_id(), values={"swarm.my_answers": choice}))
+
+    def _show_sharing(self, before: State) -> None:
+        """A question to be shared is another one than those that no model trains on."""
+        state = self._state
+        sharing = shares(state)
+        self._title.say(tr("A question for the swarm") if sharing else tr("A question it never trains on"))
+        self._sharing.setVisible(sharing)
+        self._asking.setVisible(may_be_asked(state))
+        self._mine.setPlaceholderText(tr("Your answer first, if you like") if sharing
+                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
+        if state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before) and not self._waiting:
+            self._another()
 
     def _offer(self) -> None:
         ready = self._state.ready
@@ -161,13 +225,15 @@ class TryView(QWidget):
     def _pose(self) -> None:
         self._waiting = "pose"
         self._said.hide()
-        self.commanded.emit(PoseQuestion(id=command_id(), specialty=self._specialty, number=self._number))
+        sharing = shares(self._state)
+        self.commanded.emit(PoseQuestion(id=command_id(), specialty=self._specialty, number=self._number, to_share=sharing))
 
     def _show_question(self, posed: QuestionPosed) -> None:
         self._waiting = ""
         self._question.setText(visible_lines(posed.question))
         self._well.show()
-        words = tr("%1, question %2; pinned until you ask for another").replace("%1", told(one_line(posed.title)))
+        pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
+        words = (fresh if posed.epoch else pinned).replace("%1", told(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
         self._shown = None
@@ -178,8 +244,8 @@ class TryView(QWidget):
             return
         self._waiting = "ask"
         self._said.hide()
-        mine = self._mine.text().strip()
-        self.commanded.emit(AskModel(id=command_id(), specialty=self._specialty, number=self._number, mine=mine))
+        mine, epoch = self._mine.text().strip(), self._state.posed.epoch
+        self.commanded.emit(AskModel(id=command_id(), specialty=self._specialty, number=self._number, mine=mine, epoch=epoch))
         self.show_state(self._state)
 
     def _draw(self) -> None:
@@ -200,6 +266,9 @@ class TryView(QWidget):
             self._rows.addWidget(AnswerRow(self._look, who, one.completion, hidden=blind))
         if tried.mine is not None:
             self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+        said = outcome(tried, self._state.posed.epoch if self._state.posed else 0)
+        self._outcome.setText(said)
+        self._outcome.setVisible(bool(said))
         self._verdict.say(tr("Which one is the model of now?") if blind else verdict(tried))
         self._answers.show()
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from waggle import paths
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
+from waggle.gui.digest import MINUTE, digest
 from waggle.gui.frame import PAGES, Rail, Status
 from waggle.gui.help_page import HelpPage
 from waggle.gui.home import Home
@@ -52,11 +53,11 @@ class Window(QWidget):
         self.setMinimumSize(*SMALLEST)
         self._look, self._current = look, current
         self._compact: bool | None = None
-        self._said = ""
+        self._said, self._read_out = "", ("", 0.0)
         self.leaving = False
         self.page = "home"
         self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
-        choices = choices or Choices(None, parent=self)
+        self._choices = choices = choices or Choices(None, parent=self)
         journal = journal or Journal(self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
@@ -133,13 +134,28 @@ class Window(QWidget):
         page.show_state(state, self._current.now())
         self.status.show_state(state)
         self._announce(told(sentence(state).word))
+        self._announce_digest()
 
     def _announce(self, word: str) -> None:
         """A screen reader hears of a new state, not of each round."""
         if word != self._said:
             self._said = word
-            if QAccessible.isActive():
-                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, told(sentence(self._current.state).says)))
+            self._tell_screen_reader(told(sentence(self._current.state).says))
+
+    def _announce_digest(self) -> None:
+        """Only for whoever asked for it, once a minute at most, and never the same twice."""
+        said, at = self._read_out
+        now = self._current.now()
+        if not self._choices.settings.window.read_out or now - at < MINUTE:
+            return
+        words = digest(self._current.state, now)
+        if words and words != said:
+            self._read_out = words, now
+            self._tell_screen_reader(words)
+
+    def _tell_screen_reader(self, words: str) -> None:
+        if QAccessible.isActive():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, words))
 
     def notice(self, words: str) -> None:
         """Say something for a few seconds."""

@@ -155,21 +155,27 @@ class ExportModel(Command, frozen=True, kw_only=True, tag=True):
 
 
 class PoseQuestion(Command, frozen=True, kw_only=True, tag=True):
-    """Pose a reserved question of a specialty, the same for the same number. Answered by QuestionPosed."""
+    """Pose a reserved question of a specialty, the same for the same number. Answered by QuestionPosed.
+
+    `to_share`: one that others take instead, so that a person's answer to it may be shared.
+    """
 
     specialty: Annotated[str, msgspec.Meta(max_length=64)]
     number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    to_share: bool = False
 
 
 class AskModel(Command, frozen=True, kw_only=True, tag=True):
     """Put that question to the model as it was at every moment that is kept. Answered by QuestionAnswered.
 
-    `mine` is a person's own answer, judged beside the others; it is neither kept nor shared.
+    `mine` is a person's own answer, judged beside the others. It is shared, marked human, where the question was posed for that
+    (with its `epoch`) and the settings say so; otherwise it goes nowhere.
     """
 
     specialty: Annotated[str, msgspec.Meta(max_length=64)]
     number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     mine: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    epoch: Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)] = 0
 
 
 TryingCommand = PoseQuestion | AskModel

@@ -49,6 +49,7 @@ class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     start: int = 0
     length: int = 0
+    human: bool = False  # a person wrote it, as whoever shared it says
 
 
 class ShownGroup(msgspec.Struct, frozen=True, kw_only=True):

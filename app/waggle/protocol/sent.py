@@ -8,13 +8,17 @@ from waggle.protocol.events import Count, Event
 
 
 class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message that left this computer, verbatim. `to` is a peer's name and id; empty: whoever asks."""
+    """One message that left this computer, verbatim. `to` is a peer's name and id; empty: whoever asks.
+
+    `yours`: an answer of the person's own is in it.
+    """
 
     at: float
     kind: Literal["groups", "announcement", "greeting", "charter", "sheet"]
     to: str
     size: Count  # bytes, as they travelled
     text: str
+    yours: bool = False
 
 
 class SentTold(Event, frozen=True, kw_only=True, tag=True):

@@ -18,7 +18,7 @@ from waggle.protocol import trying as t
 from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
-ROUNDS, PEERS, CARDS, SCORES, WARNINGS = 200, 500, 40, 400, 20
+ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 AHAS = 64  # specialties of the largest charter
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
@@ -26,7 +26,10 @@ STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "lear
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """One question in the Live feed. `origin` is empty for this node's own; `effects` is empty until it was learned from."""
+    """One question in the Live feed. `origin` is empty for this node's own; `effects` is empty until it was learned from.
+
+    `by_hand`: it was answered on Try it and shared, and is no part of a round.
+    """
 
     key: str
     origin: str = ""
@@ -38,6 +41,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     completions: tuple[e.ShownCompletion, ...]
     effects: tuple[int, ...] = ()
+    by_hand: bool = False
 
     @property
     def mine(self) -> bool:
@@ -92,6 +96,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     peers: dict[str, e.PeerInfo] = {}
     up: float = 0.0
     down: float = 0.0
+    arrivals: tuple[tuple[int, int], ...] = ()  # unix minutes, and the groups of peers that came in each; oldest first
     saved_round: int | None = None
     sent: tuple[s.SentMessage, ...] | None = None  # None: nobody has asked
     problem: e.EngineFailed | None = None
@@ -243,7 +248,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 )
                 for group in event.groups
             )
-            return replace(state, cards=_newest(cards, state.cards))
+            return replace(state, cards=_newest(cards, state.cards), arrivals=_arrived(state, event))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
         case c.ModelsCompared():
@@ -252,6 +257,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, posed=event)
         case t.QuestionAnswered():
             return replace(state, tried=event)
+        case t.AnswerShared():
+            return replace(state, cards=_newest((_card_by_hand(event),), state.cards))
         case m.ModelsTold():
             return replace(state, models=event)
         case m.ModelExported():
@@ -282,12 +289,28 @@ def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
             return replace(
                 state, phase="preparing", phase_since=event.at, until=None, preparing=None, stage=None, cards=(), peers={},
                 reach="connecting", address="", seeds_tried=0, waiting=0, invite=None, looked=None, compared=None, up=0.0,
-                down=0.0,
+                down=0.0, arrivals=(),
             )  # fmt: skip
 
 
 def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownCompletion, ...]) -> Card:
     return Card(key=group.key, round=number, at=at, specialty=group.specialty, question=group.question, completions=blank)
+
+
+def _arrived(state: State, event: e.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
+    minute, count = int(event.at // 60), len(event.groups)
+    known = state.arrivals
+    if known and known[-1][0] == minute:
+        return (*known[:-1], (minute, known[-1][1] + count))
+    return (*known, (minute, count))[-MINUTES:]
+
+
+def _card_by_hand(event: t.AnswerShared) -> Card:
+    group = event.group
+    return Card(
+        key=group.key, round=event.round, at=event.at, specialty=group.specialty, question=group.question,
+        completions=group.completions, by_hand=True,
+    )  # fmt: skip
 
 
 def _newest(added: tuple[Card, ...], cards: tuple[Card, ...]) -> tuple[Card, ...]:
@@ -302,7 +325,7 @@ def _newest(added: tuple[Card, ...], cards: tuple[Card, ...]) -> tuple[Card, ...
 
 
 def _grow(state: State, event: e.CompletionsGrew) -> State:
-    own = [i for i, card in enumerate(state.cards) if card.mine and card.round == event.round]
+    own = [i for i, card in enumerate(state.cards) if card.mine and not card.by_hand and card.round == event.round]
     cards = list(state.cards)
     for question, completion, text, ended in event.rows:
         if not (0 <= question < len(own) and 0 <= completion < len(cards[own[question]].completions)):

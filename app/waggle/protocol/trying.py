@@ -2,16 +2,20 @@
 
 import msgspec
 
-from waggle.protocol.events import Count, Event, ShownCompletion
+from waggle.protocol.events import Count, Event, ShownCompletion, ShownGroup
 
 
 class QuestionPosed(Event, frozen=True, kw_only=True, tag=True):
-    """A reserved question: no model here ever trained on it. The same `number` poses the same one again."""
+    """A reserved question: no model here ever trained on it. The same `number` poses the same one again.
+
+    With an `epoch` it is one of this node's own questions of that time instead, which others take.
+    """
 
     specialty: str  # its dataset
     title: str
     number: Count
     question: str
+    epoch: Count = 0
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,12 +26,20 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
-    """Oldest first. `mine` is the person's own answer, judged as the model's are."""
+    """Oldest first. `mine` is the person's own answer, judged as the model's are, and shared where it was to be."""
 
     specialty: str
     number: Count
     answers: tuple[Answered, ...]
     mine: ShownCompletion | None = None
+    shared: bool = False
 
 
-TryingEvent = QuestionPosed | QuestionAnswered
+class AnswerShared(Event, frozen=True, kw_only=True, tag=True):
+    """A person's answer left this computer, beside answers of the model of now, in the group of one question."""
+
+    round: Count
+    group: ShownGroup
+
+
+TryingEvent = QuestionPosed | QuestionAnswered | AnswerShared

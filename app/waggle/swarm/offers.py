@@ -54,7 +54,7 @@ class Offers:
         self._clock = clock
         self._tempo = tempo
         self._sent = sent
-        self._pending: Record | None = None
+        self._pending: dict[int, Record] = {}  # by epoch: groups of two cannot travel together
         self._offers: OrderedDict[bytes, Offer] = OrderedDict()
         self._due = asyncio.Event()
         self.expires = 0  # of the newest announcement, unix milliseconds
@@ -62,7 +62,8 @@ class Offers:
 
     def add(self, record: Record) -> None:
         """Offer a round's groups. A small model plays many rounds a second: they travel together, at the swarm's tempo."""
-        self._pending = record if self._pending is None else joined(self._pending, record)
+        waiting = self._pending.get(record.epoch)
+        self._pending[record.epoch] = record if waiting is None else joined(waiting, record)
         self.renew()
 
     def get(self, sha256: bytes) -> Offer | None:
@@ -86,12 +87,14 @@ class Offers:
             await asyncio.sleep(self._depth.pause(self._tempo))
 
     def _seal(self) -> None:
-        """Make what is pending a payload."""
-        if self._pending is None:
+        """Make what is pending a payload, the oldest epoch first; what remains has its turn next."""
+        if not self._pending:
             return
-        blob = encode(self._pending, self._charter)
-        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, self._pending)
-        self._pending = None
+        pending = self._pending.pop(min(self._pending))
+        blob = encode(pending, self._charter)
+        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, pending)
+        if self._pending:
+            self.renew()
         while len(self._offers) > KEPT:
             self._offers.popitem(last=False)
 

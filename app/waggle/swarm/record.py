@@ -106,6 +106,11 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Recor
     return Record(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
 
 
+def written_by_hand(blob: bytes) -> bool:
+    """Whether a person wrote any of what a blob of this node's own holds."""
+    return any(each.by == "human" for group in _decoder.decode(decompress(blob, MAX_RAW)).groups for each in group.completions)
+
+
 def shareable(group: Group, charter: Charter) -> Group | None:
     """The group as it may travel: completions cut inside a character lose the rest of it. None if it breaks a rule."""
     completions = tuple(

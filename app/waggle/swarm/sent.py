@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 import zstandard
 
+from waggle.swarm import record
 from waggle.swarm.identity import SIGNATURE_BYTES
 from waggle.swarm.record import MAX_RAW
 
@@ -63,6 +64,11 @@ def readable(message: Message) -> str:
 
 def _unpacked(frame: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_RAW)
+
+
+def written_by_hand(message: Message) -> bool:
+    """Whether a person's own answer is in it."""
+    return message.kind == "groups" and record.written_by_hand(message.content)
 
 
 def _json(packed: bytes) -> str:

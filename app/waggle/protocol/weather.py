@@ -1,0 +1,57 @@
+"""The weather of the swarm: one line on how much is going on, and whether that grows or falls; a pure function of the State."""
+
+from waggle.protocol.state import State
+
+EARLY, SPAN = 2, 10  # minutes: before the first there is no forecast, before the second no trend
+LIVELY, BUSY = 1.0, 30.0  # groups a minute that reach this computer
+CHANGE = 1.5  # so much more than before is a trend
+
+
+def weather(state: State, now: float) -> str:
+    """One sentence, as honest as what is known: groups are counted where they arrive, here."""
+    if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
+        return "No forecast: the engine is not running."
+    match state.reach:
+        case "solo":
+            return "No weather: this swarm is this computer only."
+        case "connecting":
+            return "No forecast yet: still looking for peers."
+        case "alone":
+            return "Calm: no one else is here."
+        case "connected":
+            return _among(state, now)
+
+
+def _among(state: State, now: float) -> str:
+    count = len(state.members)
+    if not count:
+        return "Calm: you are connected, but nobody has shared anything yet."
+    here = "1 peer" if count == 1 else f"{count} peers"
+    assert state.ready is not None
+    minutes = int((now - state.ready.at) // 60)
+    if minutes < EARLY:
+        return f"Too early for a forecast: {here} so far."
+    span = min(SPAN, minutes)
+    rate = _between(state, now, span, 0) / span
+    if rate < 0.1:
+        return f"Calm: {here}, hardly anything new arrives."
+    word = "Busy" if rate >= BUSY else "Lively" if rate >= LIVELY else "Quiet"
+    groups = f"about {rate:.0f} groups a minute" if rate >= 1.5 else "about one group a minute" if rate >= 0.75 else (
+        "less than one group a minute")  # fmt: skip
+    return f"{word}: {here}, {groups}{_trend(state, now, minutes)}."
+
+
+def _trend(state: State, now: float, minutes: int) -> str:
+    """Of the last five minutes against the five before; nothing where that is not known."""
+    if minutes < SPAN:
+        return ""
+    before, after = _between(state, now, SPAN, SPAN // 2), _between(state, now, SPAN // 2, 0)
+    if after > CHANGE * before:
+        return ", and rising"
+    return ", and falling" if before > CHANGE * after else ", steady"
+
+
+def _between(state: State, now: float, first: int, last: int) -> int:
+    """Groups that arrived from `first` to `last` whole minutes ago; the minute that is running is left out."""
+    minute = int(now // 60)
+    return sum(groups for at, groups in state.arrivals if minute - first <= at < minute - last)

@@ -1,0 +1,132 @@
+"""Trying: what a person answers stays here, unless the settings say otherwise; then it is one group, marked, like any other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from waggle import paths
+from waggle.engine.trying import Trying
+from waggle.errors import EngineError
+from waggle.policy.choose import open_policy
+from waggle.protocol import commands
+from waggle.protocol.trying import AnswerShared, QuestionAnswered, QuestionPosed
+from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.round import Node, Rules
+from waggle.swarm import judging, record
+from waggle.swarm.identity import load_or_create
+from waggle.swarm.record import Record
+from waggle.swarm.solo import SoloSwarm
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.group import Group
+from waggle.tasks.questions import split_of
+
+NOW = 1_790_000_000.0
+CHARTER = first_swarm()
+
+
+@dataclass
+class Overheard(SoloSwarm):
+    """Everything that was handed to the network."""
+
+    heard: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
+
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+        self.heard.append((round, epoch, groups))
+        blob = record.encode(
+            Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
+        )
+        return len(blob)
+
+
+@pytest.fixture
+def swarm():
+    return Overheard()
+
+
+@pytest.fixture
+def trying(tmp_path, swarm, verifier):
+    opened = open_policy(paths.starter(), device="cpu", threads=1)
+    node = Node(
+        policy=FakePolicy(["x"]), tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=CHARTER,
+        origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
+    )  # fmt: skip
+    home = paths.Home(tmp_path).prepare()
+    return Trying(home, node, Rules(group_size=4), paths.starter(), "cpu", 1, clock=lambda: NOW, round=lambda: 7)
+
+
+async def pose(trying: Trying, *, to_share: bool) -> QuestionPosed:
+    (posed,) = await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=7, to_share=to_share))
+    return posed
+
+
+async def ask(trying: Trying, epoch: int, mine: str = "42"):
+    return await trying.obey(commands.AskModel(id="", specialty="bf", number=7, mine=mine, epoch=epoch))
+
+
+async def test_without_the_settings_word_nothing_leaves_whatever_is_asked(trying, swarm):
+    posed = await pose(trying, to_share=True)
+    with pytest.raises(EngineError, match="not shared"):
+        await ask(trying, posed.epoch)
+    assert swarm.heard == []
+
+
+async def test_an_answer_to_a_reserved_question_never_leaves(trying, swarm):
+    willing = replace(trying, may_share=lambda: True)
+    posed = await pose(willing, to_share=False)
+    assert posed.epoch == 0
+    (told,) = await ask(willing, 0)
+    assert (told.mine.human, told.shared, swarm.heard) == (False, False, [])
+
+
+async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
+    willing = replace(trying, may_share=lambda: True)
+    posed = await pose(willing, to_share=True)
+    (told,) = await ask(willing, posed.epoch, mine="  ")
+    assert isinstance(told, QuestionAnswered)
+    assert swarm.heard == []
+
+
+async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
+    words = iter([True, False])
+    posed = await pose(trying, to_share=True)
+    (told,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
+    assert (told.shared, swarm.heard) == (False, [])
+
+
+async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_and_judge(trying, swarm, verifier):
+    willing = replace(trying, may_share=lambda: True)
+    posed = await pose(willing, to_share=True)
+    assert split_of("bf", posed.question) == "train", "reserved questions are refused by every peer"
+    shared, told = await ask(willing, posed.epoch)
+    assert told.shared
+    ((number, epoch, (group,)),) = swarm.heard
+    assert (number, epoch) == (7, posed.epoch)
+    assert [one.by for one in group.completions] == ["policy"] * 3 + ["human"]
+    assert group.completions[-1].text == "<answer>42</answer>"
+    assert isinstance(shared, AnswerShared)
+    assert [one.human for one in shared.group.completions] == [False] * 3 + [True]
+
+    made = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
+    read = record.decode(record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
+    (judged,) = judging._judged(read, CHARTER, verifier)
+    assert judged.question.text == posed.question
+    assert [round(reward, 4) for reward in judged.rewards] == [one.reward for one in shared.group.completions]
+
+
+async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
+    willing = replace(trying, may_share=lambda: True)
+    posed = await pose(willing, to_share=True)
+    await ask(willing, posed.epoch)
+    with pytest.raises(EngineError, match="already"):
+        await ask(willing, posed.epoch)
+    with pytest.raises(EngineError, match="too old"):
+        await ask(replace(willing, clock=lambda: NOW + CHARTER.age_window_s), posed.epoch)
+    assert len(swarm.heard) == 1
+
+
+async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
+    alone = replace(trying, node=replace(trying.node, swarm=SoloSwarm()), may_share=lambda: True)
+    posed = await pose(alone, to_share=True)
+    (told,) = await ask(alone, posed.epoch)
+    assert (told.mine is not None, told.shared) == (True, False)

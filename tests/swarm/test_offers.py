@@ -1,0 +1,44 @@
+"""What is offered: groups of two epochs cannot travel together, so each has its turn, and none is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from swarm.test_record import CHARTER, EPOCH, small
+from waggle.swarm.admission import Admission
+from waggle.swarm.identity import load_or_create
+from waggle.swarm.offers import Offers
+from waggle.swarm.sent import Sent
+
+
+@pytest.fixture
+def offers(tmp_path: Path) -> Offers:
+    identity = load_or_create(tmp_path / "identity.key")
+    return Offers(identity, CHARTER, Admission(CHARTER, identity.peer_id, b""), lambda: 0.0, 1.0, Sent(lambda: 0.0))
+
+
+def sealed(offers: Offers) -> list[tuple[int, list[int]]]:
+    """The payloads, oldest first: their epochs and questions."""
+    return [(one.record.epoch, [group.id.index for group in one.record.groups]) for one in offers._offers.values()]
+
+
+def test_quick_rounds_of_one_epoch_are_one_payload(offers: Offers) -> None:
+    offers.add(small(4, EPOCH, 1))
+    offers.add(small(5, EPOCH, 2))
+    offers._seal()
+    assert sealed(offers) == [(EPOCH, [1, 2])]
+    offers._due.clear()
+    offers._seal()
+    assert not offers._due.is_set(), "nothing is left to say"
+
+
+def test_an_older_question_that_was_answered_late_pushes_out_no_round_and_is_pushed_out_by_none(offers: Offers) -> None:
+    offers.add(small(4, EPOCH, 1))
+    offers.add(small(4, EPOCH - 1, 7))
+    offers.add(small(5, EPOCH, 2))
+    offers._due.clear()
+    offers._seal()
+    assert sealed(offers) == [(EPOCH - 1, [7])]
+    assert offers._due.is_set(), "the rest has its turn next"
+    offers._seal()
+    assert sealed(offers)[-1] == (EPOCH, [1, 2])
