@@ -115,7 +115,7 @@ async def prepare(
         opened=opened,
         keeper=keeper,
         limits=Limits(gate, opened, swarm.limit, keeper.leave),
-        trying=replace(_trying(home, node, played, folder, opened), may_share=may_share, round=lambda: teller.state.round),
+        trying=_trying(home, node, played, folder, opened, may_share, teller),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
@@ -135,9 +135,12 @@ def _sitting(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: Gate)
     return never if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
 
 
-def _trying(home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened) -> Trying:
+def _trying(
+    home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened, may_share: Callable[[], bool], teller: Teller
+) -> Trying:
     """Where there is a choice, the processor answers: the accelerator is busy."""
-    return Trying(home, node, rules, folder, "cpu" if opened.backend == "torch" else opened.device, opened.threads)
+    device = "cpu" if opened.backend == "torch" else opened.device
+    return Trying(home, node, rules, folder, device, opened.threads, may_share, lambda: teller.state.round)
 
 
 def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:
