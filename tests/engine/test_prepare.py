@@ -1,24 +1,29 @@
 """What a person chose reaches the round."""
 
 import asyncio
+import shutil
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
+from transformers import AutoModelForCausalLM, Qwen3Config
 
 from waggle import paths
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
-from waggle.errors import SettingsError
+from waggle.errors import ModelError, SettingsError
+from waggle.policy import configuration, fit
+from waggle.policy.training import Training
 from waggle.rl.rules import RULES
-from waggle.settings import Learning, Settings, Swarm
+from waggle.settings import Computer, Learning, Model, Settings, Swarm
 
 
-async def prepared(folder, learning: Learning) -> Prepared:
+async def prepared(folder, learning: Learning, **more: Any) -> Prepared:
     home = paths.Home(folder).prepare()
-    chosen = Settings(swarm=Swarm(solo=True), learning=learning)
+    chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
         teller = Teller(home.events)
         stack.callback(teller.close)
@@ -42,3 +47,30 @@ async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has
 
 def test_the_settings_offer_exactly_the_rules_there_are():
     assert set(typing.get_args(typing.get_type_hints(Learning)["rule"])) == set(RULES)
+
+
+@pytest.fixture(scope="module")
+def twelve_million(tmp_path_factory):
+    """A model too large to be of the starter's kind, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("model")
+    small = {"vocab_size": 583, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 12, "head_dim": 64,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 1}  # fmt: skip
+    AutoModelForCausalLM.from_config(Qwen3Config(**small)).save_pretrained(folder)
+    for words in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(paths.starter() / words, folder)
+    return folder
+
+
+async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets_it_and_the_engine_says_so(
+    tmp_path, twelve_million
+):
+    learning = Learning(held_out_questions=1, max_new_tokens=24)
+    model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.9, device="cpu", threads=1)
+    made = await prepared(tmp_path, learning, model=model, computer=little)
+    assert made.opened.policy.training == Training("lean", "bfloat16")
+    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "Fits, training all weights with little memory in bfloat16: about " in said
+    assert "needs 0.7 of 0.9 GB." in said
+    assert made.rules.learning_rate == pytest.approx(fit.rate_for(configuration.read(twelve_million), "lean"))
+    with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
+        await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from waggle import paths, settings
@@ -32,9 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measured(chosen: Settings) -> Machine:
-    """What there is to train with, found by a short benchmark; in the thread that will use the device."""
+    """What there is to train with and may be used, found by a short benchmark; in the thread that will use the device."""
     device = choose.choose(chosen.computer.device)
-    return fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+    found = fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+    allowed = chosen.computer.memory_gb
+    return replace(found, free=min(found.free, int(allowed * 1e9))) if allowed else found
 
 
 def fitted(machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None) -> Fit:

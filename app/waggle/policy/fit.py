@@ -92,7 +92,7 @@ def choose(
         raise ModelError(
             f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
             f"and {machine.free / 1e9:.1f} GB are free, of which {SPARE:.0%} may be used.",
-            "Choose a smaller model, or close other programs.",
+            "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best
 
@@ -142,7 +142,8 @@ def _bytes(model: Configuration, work: Work, way: Training) -> int:
     gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
     inner = 10 * model.hidden_size + 3 * model.intermediate_size
     kept = model.num_hidden_layers * (model.hidden_size if way.recompute else inner) + (inner if way.recompute else 0)
-    head = SCORE * way.scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    scores = min(way.scores, model.vocab_size * work.answers * work.longest)
+    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answering = size * (count + caches * work.answers) + 12 * model.vocab_size * work.answers
     return PROGRAM + weights + moments + max(answering, gradient + size * kept * work.group_tokens + head)
