@@ -76,9 +76,7 @@ async def prepare(
     folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
 
     _tell_part(teller, 0)
-    verifier = await asyncio.to_thread(
-        Verifier, charter, restarted=lambda reason: teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
-    )
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
@@ -133,6 +131,10 @@ def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
 
 def _sitting(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: Gate) -> Callable[[int, int], None]:
     return never if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
+
+
+def _tell_restarted(teller: Teller, reason: str) -> None:
+    teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
 def _trying(
