@@ -1,4 +1,4 @@
-"""Progress: the honest score first, then reward beneath it on the same axis; the same as a table, and saved to a file."""
+"""Progress: the honest score first, then reward beneath it on the same axis; as a table too; and beside models of others."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
+from waggle.gui.compare_view import CompareView
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_dialog, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FRAME_MS = 20
 ASK_AGAIN = 100  # rounds
+CHARTS, TABLE, EMPTY, COMPARED = range(4)
 
 
 def verdict(state: State) -> str:
@@ -57,6 +59,11 @@ class Progress(Page):
         self._as_table = Button(look, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._table_wanted)
+        self._compared = Button(look, tr("Compare models"), icon="peers")
+        self._compared.setCheckable(True)
+        self._compared.toggled.connect(self._comparison_wanted)
+        self._comparison = CompareView(look)
+        self._comparison.commanded.connect(self.commanded)
         self._save = Button(look, tr("Save"), icon="save")
         self._save.clicked.connect(self._save_wanted)
         self._make_cards(look)
@@ -66,9 +73,9 @@ class Progress(Page):
         self._charts = QWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
         self._charts.setLayout(self._chart_box)
-        for part in (self._charts, table, self._empty_page(look)):
+        for part in (self._charts, table, self._empty_page(look), self._comparison):
             self._pages.addWidget(part)
-        head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._save)
+        head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
         look.changed.connect(self._draw)
@@ -96,6 +103,7 @@ class Progress(Page):
         self._name_table()
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
+        self._comparison.set_gap(gap)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -110,6 +118,8 @@ class Progress(Page):
     def show_state(self, state: State, now: float) -> None:
         self._state = state
         self._ask_history()
+        if self._compared.isChecked():
+            self._comparison.show_state(state)
         if self._shown != self._drawn_from():
             self._draw()
 
@@ -132,7 +142,10 @@ class Progress(Page):
         self._shown = self._drawn_from()
         self._line.say(verdict(state))
         nothing = not series.rounds(state) and not state.held_out
-        self._pages.setCurrentIndex(2 if nothing else 1 if self._as_table.isChecked() else 0)
+        compared = self._compared.isChecked()
+        self._pages.setCurrentIndex(
+            COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else CHARTS
+        )
         self._save.setEnabled(not nothing)
         self._as_table.setEnabled(not nothing)
         if self._as_table.isChecked():
@@ -160,9 +173,19 @@ class Progress(Page):
         heard = series.peers_reward(state) is not None
         self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if heard else ""))
 
-    def _table_wanted(self, wanted: bool) -> None:
+    def _comparison_wanted(self, wanted: bool) -> None:
+        if wanted:
+            self._as_table.setChecked(False)
+            self._comparison.show_state(self._state)
+        self._axis.setEnabled(not wanted and not self._as_table.isChecked())
         self._name_table()
-        self._axis.setEnabled(not wanted)
+        self._draw()
+
+    def _table_wanted(self, wanted: bool) -> None:
+        if wanted:
+            self._compared.setChecked(False)
+        self._name_table()
+        self._axis.setEnabled(not wanted and not self._compared.isChecked())
         self._draw()
 
     def _name_table(self) -> None:
@@ -171,6 +194,8 @@ class Progress(Page):
             (tr("Charts") if charts else tr("Table")) if self.compact else tr("Show as charts") if charts else tr("Show as table")
         )
         self._as_table.say(words, "progress" if charts else "table")
+        back = tr("Own charts") if self._compared.isChecked() else ""
+        self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
 
     def _save_wanted(self) -> None:
         """What is chosen is saved when it is chosen."""

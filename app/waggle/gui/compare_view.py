@@ -1,0 +1,187 @@
+"""Compared: how models of the swarm do that learn with peers, beside those that learn alone; and who leads."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel
+
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, Scrolled, card, column, held, row, text
+from waggle.gui.pausing import command_id
+from waggle.gui.words import figure, one_line, tr
+from waggle.interval import interval_of
+from waggle.protocol.commands import ChangeSettings
+from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve
+from waggle.protocol.state import State
+
+if TYPE_CHECKING:
+    from waggle.gui.compare_chart import CompareChart
+
+MODELS = 4  # with a chart each, one's own first
+ENTRANTS = 20
+KEY = "swarm.leaderboard"
+HEIGHT = 230  # of a chart
+RIGHT_COLUMNS = (0, 4, 5, 6)  # of the table
+
+
+class CompareView(Scrolled):
+    """Charts are made when something is first compared; pyqtgraph is not loaded before."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        self._box = column()
+        super().__init__(self._box)
+        self.look = look
+        self._drawn: object = None
+        self._on = False
+        self._says = text(look, "", "small", "soft", wrap=True)
+        self._switch = Button(look, tr("Take part"))
+        self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=command_id(), values={KEY: not self._on})))
+        head = row((text(look, tr("How models compare"), "heading"), 1), self._switch)
+        self._empty = text(look, "", "body", "text", wrap=True)
+        self._box.addWidget(card(head, self._says, self._empty, gap=8))
+        self._cards = [_ModelCard(look) for _ in range(MODELS)]
+        grid = QGridLayout()
+        for place, made in enumerate(self._cards):
+            grid.addWidget(made, place // 2, place % 2)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setColumnStretch(0, 1)
+        self._grid = grid
+        self._box.addWidget(held(grid))
+        self._table = QGridLayout()
+        self._table.setContentsMargins(0, 0, 0, 0)
+        self._leaders_say = text(look, "", "small", "soft", wrap=True)
+        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, held(self._table))
+        self._box.addWidget(self._leaders)
+        self._box.addStretch(1)
+
+    def set_gap(self, gap: int) -> None:
+        self._box.setSpacing(gap)
+        self._grid.setSpacing(gap)
+
+    def show_state(self, state: State) -> None:
+        """Redrawn when an answer was marked, or when one takes part or no more."""
+        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.theme)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._on = state.settings is not None and state.settings.swarm.leaderboard
+        solo = state.settings is not None and state.settings.swarm.solo
+        self._switch.say(tr("Stop taking part") if self._on else tr("Take part"))
+        self._switch.setVisible(state.settings is not None and not solo)
+        self._says.setText(_about())
+        told = state.compared
+        self._empty.setText("" if told and told.curves else _nothing(on=self._on, solo=solo))
+        self._empty.setVisible(bool(self._empty.text()))
+        self._show_models(told, state.ready.model if state.ready else "")
+        self._show_leaders(told)
+
+    def _show_models(self, told: ModelsCompared | None, mine: str) -> None:
+        curves = told.curves if told else ()
+        models = sorted(dict.fromkeys(curve.model for curve in curves), key=lambda model: model != mine)[:MODELS]
+        self._grid.setColumnStretch(1, len(models) > 1)
+        for made, model in zip(self._cards, [*models, *[""] * MODELS], strict=False):
+            made.show_curves(model, [curve for curve in curves if curve.model == model], mine=model == mine)
+
+    def _show_leaders(self, told: ModelsCompared | None) -> None:
+        self._leaders.setVisible(bool(told and told.curves))
+        while (item := self._table.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.hide()
+                old.deleteLater()
+        if told is None:
+            return
+        if not told.ranked:
+            words = tr("This swarm is open to everybody: nothing proves who wrote an answer, so nobody is ranked.")
+            self._leaders_say.setText(words)
+            return
+        self._leaders_say.setText(tr("By each node's last hour of answers; self-reported."))
+        heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Round"), tr("Right"), tr("95% interval"))
+        self._add_row(0, heads, "caption", "faint")
+        places = list(enumerate(told.entrants, 1))
+        mine = [(place, one) for place, one in places[ENTRANTS:] if one.mine]
+        for line, (place, one) in enumerate([*places[:ENTRANTS], *mine], 1):
+            self._add_row(line, _words(place, one), "strong" if one.mine else "body", "text" if one.mine else "soft")
+
+    def _add_row(self, line: int, words: tuple[str, ...], role: str, tone: str) -> None:
+        for place, each in enumerate(words):
+            cell = text(self.look, each, role, tone)
+            side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
+            self._table.addWidget(cell, line, place, side)
+        self._table.setColumnStretch(2, 1)
+        self._table.setHorizontalSpacing(20)
+        self._table.setVerticalSpacing(8)
+
+
+class _ModelCard(QFrame):
+    """One model: its name, what its chart says, and the chart."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.look = look
+        self.setProperty("kind", "card")
+        self._name: QLabel = text(look, "", "heading")
+        self._says = text(look, "", "small", "soft", wrap=True)
+        self._room = column()
+        self._chart: CompareChart | None = None
+        self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(20, 16, 20, 16)))
+        self.setVisible(False)
+
+    def show_curves(self, model: str, curves: list[ScoreCurve], *, mine: bool) -> None:
+        self.setVisible(bool(curves))
+        if not curves:
+            return
+        if self._chart is None:
+            from waggle.gui.compare_chart import CompareChart  # pyqtgraph: only now
+
+            self._chart = CompareChart(self.look)
+            self._chart.setFixedHeight(self.look.px(HEIGHT))
+            self._room.addWidget(self._chart)
+        name = one_line(model) or tr("unnamed")
+        self._name.setText(tr("%1, as you train it").replace("%1", name) if mine else name)
+        self._says.setText(_about_curves(curves))
+        self._chart.show_curves(curves)
+
+
+def _about() -> str:
+    return tr(
+        "At most every ten minutes each model answers the same 16 questions, which nobody trains on. "
+        "Every answer is marked again on this computer. Which model wrote it is what each node says of itself."
+    )
+
+
+def _nothing(*, on: bool, solo: bool) -> str:
+    if solo:
+        return tr("This swarm is this computer only: there is nobody to compare with.")
+    if on:
+        return tr("You take part. Your model's first answers are marked after its next round, those of others as they come.")
+    return tr(
+        "Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do."
+    )
+
+
+def _about_curves(curves: list[ScoreCurve]) -> str:
+    answers = figure(sum(point.total for curve in curves for point in curve.points))
+    kinds = {curve.together for curve in curves}
+    if kinds == {True}:
+        return tr("Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.").replace(
+            "%1", answers
+        )
+    if kinds == {False}:
+        return tr("Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.").replace("%1", answers)
+    return tr("Right answers by rounds of each node's own, with the 95% interval. %1 answers.").replace("%1", answers)
+
+
+def _words(place: int, one: Entrant) -> tuple[str, ...]:
+    low, high = interval_of(one.right, one.total)
+    name = tr("%1 (you)").replace("%1", one_line(one.name)) if one.mine else one_line(one.name)
+    return (
+        str(place),
+        name,
+        one_line(one.model),
+        tr("with peers") if one.together else tr("alone"),
+        figure(one.round),
+        tr("%1 of %2").replace("%1", figure(one.right)).replace("%2", figure(one.total)),
+        f"{low:.0%} – {high:.0%}",
+    )

@@ -1,0 +1,103 @@
+"""The comparison of models on Progress: what is drawn, what is said where there is nothing, and how one takes part."""
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from gui.conftest import Told
+from waggle.gui.progress import Progress
+from waggle.gui.window import Window
+from waggle.protocol.commands import ChangeSettings
+from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve, ScorePoint
+from waggle.protocol.events import SettingsChanged
+from waggle.protocol.state import AnyEvent
+from waggle.settings import Settings, Swarm
+
+PLACES = tuple(ScorePoint(round=number, right=right, total=16, nodes=1) for number, right in ((3, 1), (9, 8)))
+
+
+def compared(*kinds: bool, ranked: bool = False) -> ModelsCompared:
+    entrants = tuple(
+        Entrant(id=name, name=name, model="m", round=9, together=True, right=8, total=16, mine=name == "Calm Wren")
+        for name in ("Brisk Otter", "Calm Wren")
+    )
+    curves = tuple(ScoreCurve(model="Starter", together=kind, points=PLACES) for kind in kinds)
+    return ModelsCompared(curves=curves, entrants=entrants if ranked else (), ranked=ranked, sheets=4, since=0.0)
+
+
+def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
+    return SettingsChanged(settings=Settings(swarm=Swarm(leaderboard=on, solo=solo)))
+
+
+def opened(window: Window) -> Progress:
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page._compared.setChecked(True)
+    return page
+
+
+def said(page: Progress) -> str:
+    labels = page._comparison.findChildren(QLabel)
+    return "\n".join(label.text() for label in labels if label.isVisibleTo(page))
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (chosen(on=False), "Nothing is compared yet: take part"),
+        (chosen(), "You take part. Your model's first answers"),
+        (chosen(on=False, solo=True), "there is nobody to compare with"),
+    ],
+)
+def test_where_nothing_is_compared_yet_the_page_says_why(window_told: Told, written: list[AnyEvent], event, words: str) -> None:
+    page = opened(window_told([*written, event]))
+    assert words in said(page)
+    assert "Leaderboard" not in said(page)
+    assert page._comparison._switch.isVisibleTo(page) is not event.settings.swarm.solo
+
+
+def test_one_takes_part_by_a_button_and_stops_by_it(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told([*written, chosen(on=False)])
+    page, asked = opened(window), []
+    page.commanded.connect(asked.append)
+    page._comparison._switch.click()
+    window._current.take(chosen())
+    window._current.flush()
+    page._comparison._switch.click()
+    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [
+        {"swarm.leaderboard": True}, {"swarm.leaderboard": False},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [((True, False), "with the 95% interval"), ((True,), "Nobody who trains it alone"), ((False,), "Nobody who trains it with")],
+)
+def test_both_sides_are_drawn_and_a_missing_one_is_said(
+    window_told: Told, written: list[AnyEvent], kinds: tuple[bool, ...], words: str
+) -> None:
+    page = opened(window_told([*written, chosen(), compared(*kinds)]))
+    assert words in said(page)
+    chart = page._comparison._cards[0]._chart
+    assert chart is not None
+    assert [made.words.split()[-1] for _, made in chart._labels] == ["50%"] * len(kinds)
+    assert "nobody is ranked" in said(page)
+
+
+def test_members_of_a_private_swarm_are_ranked_and_oneself_is_marked(window_told: Told, written: list[AnyEvent]) -> None:
+    page = opened(window_told([*written, chosen(), compared(True, ranked=True)]))
+    words = said(page)
+    assert "Calm Wren (you)" in words
+    assert "8 of 16" in words
+    assert "nobody is ranked" not in words
+
+
+def test_table_and_comparison_take_turns(window_told: Told, written: list[AnyEvent]) -> None:
+    page = opened(window_told([*written, chosen()]))
+    page._as_table.setChecked(True)
+    assert not page._compared.isChecked()
+    page._compared.setChecked(True)
+    assert not page._as_table.isChecked()
+    assert not page._axis.isEnabled()
+    page._compared.setChecked(False)
+    assert page._axis.isEnabled()
