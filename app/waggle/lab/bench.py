@@ -86,6 +86,8 @@ def _measured(cell: str, side: str) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, "-m", "waggle.lab.bench_child", cell, side], env=environment, capture_output=True, text=True
     )
+    if done.returncode == -9:
+        raise LabError(f"{cell} of {side} was killed, as for want of memory.", "Close other programs, and begin again.")
     if done.returncode:
         raise LabError(f"{cell} of {side} could not be measured: {done.stderr.strip()[-300:]}")
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])

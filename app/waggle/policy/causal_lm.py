@@ -102,7 +102,9 @@ class CausalLM:
             for product in products:
                 product.make_ready(self.precision, rows)
                 pause_point()
-            self._ready_head = ready_weight(self.head.detach(), self.precision, rows)
+            if not self.recompute or self.head.dtype != self.precision:  # the largest copy: not worth it where memory is short
+                self._ready_head = ready_weight(self.head.detach(), self.precision, rows)
+            pause_point()
             yield
         finally:
             self._ready_head = None
