@@ -64,3 +64,14 @@ def test_what_is_kept_is_bounded() -> None:
     told = marks.comparison()
     assert len(told.entrants) == MAX_NODES
     assert told.sheets == KEPT + 50 + MAX_NODES + 19
+
+
+def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_left() -> None:
+    marks = Marks(ranked=False)
+    for epoch in range(PLACES):
+        for node in (1, 2):
+            marks.add(mark(node, epoch, round_number=100 * epoch))
+        marks.add(mark(3, epoch, round_number=10**12 + epoch))
+    (curve,) = marks.comparison().curves
+    assert curve.points[-1].round < 10_000
+    assert sum(one.total for one in curve.points) == 2 * PLACES * 16, "its marks count, but are not drawn"

@@ -16,6 +16,7 @@ KEPT = 288  # marks of one node: two days of ten minutes each
 PLACES = 12  # on the axis of rounds
 RECENT = 6  # marks of a node that its present score is made of
 SHOWN = 8  # models with curves
+FARTHEST = 8  # times as many rounds as the node in the middle has: beyond that nothing is drawn
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,10 +143,11 @@ def _curves(marks: Sequence[Mark]) -> list[Curve]:
 
 def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
     """Both curves of a model have the same places, so that they can be compared at each."""
-    width = max(1, -(-(max(mark.round for mark in marks) + 1) // PLACES))
+    last = _last(marks)
+    width = max(1, -(-(last + 1) // PLACES))
     places: dict[int, list[Mark]] = {}
     for mark in marks:
-        if mark.together == together:
+        if mark.together == together and mark.round <= last:
             places.setdefault(mark.round // width, []).append(mark)
     return tuple(
         Point(
@@ -156,3 +158,12 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
         )
         for place, here in sorted(places.items())
     )
+
+
+def _last(marks: Sequence[Mark]) -> int:
+    """Where the axis ends: rounds are self-reported, and one node that claims a million must not press all others to its left."""
+    newest: dict[bytes, int] = {}
+    for mark in marks:
+        newest[mark.origin] = max(mark.round, newest.get(mark.origin, 0))
+    rounds = sorted(newest.values())
+    return min(rounds[-1], FARTHEST * max(1, rounds[len(rounds) // 2]))
