@@ -11,6 +11,7 @@ import torch
 from waggle import cli, paths
 from waggle.lab import bench, bench_cells, bench_limits, bench_report, bench_waggle
 from waggle.lab.bench_cells import CELLS, STARTER, Cell
+from waggle.lab.bench_clock import Phases, with_update
 from waggle.lab.bench_limits import Limits, Need
 from waggle.policy import configuration
 
@@ -33,6 +34,15 @@ def test_a_round_is_split_into_phases_and_its_optimiser_really_trains():
         assert 0.0 < parts <= taken["round"]
     assert found.moved > 1e-7
     assert found.more["pause_ms"] > 0.0
+
+
+def test_what_other_trainers_do_between_their_phases_counts_as_the_update():
+    phases = Phases()
+    with phases.of("round"), phases.of("sample"):
+        pass
+    taken = with_update(phases.take())
+    assert taken["update"] == pytest.approx(taken["round"] - taken["sample"])
+    assert phases.take() == {}
 
 
 def test_skewed_answers_have_the_lengths_all_sides_are_given_and_half_of_the_groups_teach():

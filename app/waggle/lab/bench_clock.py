@@ -44,11 +44,14 @@ class Phases:
         return wrapped
 
     def take(self) -> dict[str, float]:
-        """The seconds so far; then begin again. What belongs to no phase is the update's: that is where trainers spend it."""
+        """The seconds so far; then begin again."""
         taken, self._seconds = self._seconds, {}
-        if ROUND in taken and "update" not in taken:
-            taken["update"] = taken[ROUND] - sum(seconds for phase, seconds in taken.items() if phase != ROUND)
         return taken
+
+
+def with_update(taken: dict[str, float]) -> dict[str, float]:
+    """What belongs to no other phase is the update's: that is where trainers spend it."""
+    return taken | {"update": taken[ROUND] - sum(seconds for phase, seconds in taken.items() if phase != ROUND)}
 
 
 def _synchronised() -> float:

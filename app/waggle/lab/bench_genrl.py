@@ -16,7 +16,7 @@ import torch
 
 from waggle.lab import bench_cells, bench_others
 from waggle.lab.bench_cells import Cell
-from waggle.lab.bench_clock import ROUND, Measured, Phases
+from waggle.lab.bench_clock import ROUND, Measured, Phases, with_update
 
 
 def measure(cell: Cell, folder: Path) -> Measured:
@@ -34,7 +34,7 @@ def measure(cell: Cell, folder: Path) -> Measured:
     for _ in range(cell.rounds):
         with phases.of(ROUND):
             _play(cell, trainer, endings, phases)
-        rounds.append(phases.take())
+        rounds.append(with_update(phases.take()))
     return Measured(rounds, float((watched.detach().float() - before).abs().mean()))
 
 

@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 
 from waggle.lab import bench_cells, bench_others
 from waggle.lab.bench_cells import Cell
-from waggle.lab.bench_clock import ROUND, Measured, Phases
+from waggle.lab.bench_clock import ROUND, Measured, Phases, with_update
 
 RATE = 1e-6
 RANK = 16
@@ -41,7 +41,7 @@ def measure(cell: Cell, folder: Path) -> Measured:
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.round.__exit__(None, None, None)
             if state.global_step > 1:
-                rounds.append(phases.take())
+                rounds.append(with_update(phases.take()))
 
     model.generate = _ending(phases.timed("sample", model.generate), endings)
     trainer.accelerator.clip_grad_norm_ = phases.timed("optimiser", trainer.accelerator.clip_grad_norm_)
