@@ -1,10 +1,13 @@
 """Every way of training: its gradient, that no update is lost, and that it goes on bit for bit from where it was saved."""
 
+import hashlib
 import itertools
 
+import msgspec
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from policy.models import make_model
 from policy.test_torch_policy import STOP, batch_of, prompts, sample
@@ -14,6 +17,7 @@ from waggle.policy.checkpoint import Saved
 from waggle.policy.micro_batches import halved, micro_batches
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
+from waggle.policy.weights import widened
 from waggle.rl.batch import GroupBatch, StepParams, Written
 
 KINDS = ("llama", "qwen2", "qwen3")
@@ -129,6 +133,40 @@ def test_a_saved_state_goes_on_bit_for_bit(trained, tmp_path):
     for one, two in zip(trained.state(), other.state(), strict=True):
         assert one.keys() == two.keys()
         assert all(np.array_equal(array, two[name]) for name, array in one.items())
+
+
+def test_weights_in_bfloat16_are_saved_as_such_and_those_that_were_saved_widened_are_read_too(tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    lean = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    learn_something(lean, some_batches(lean))
+    checkpoint.save(tmp_path / "saved", lean, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    (kept,) = (tmp_path / "saved").glob("r*")
+    assert (kept / "model.safetensors").stat().st_size < 2.2 * lean.parameters
+    weights, _ = lean.state()
+    save_file({name: widened(bits) for name, bits in weights.items()}, kept / "model.safetensors")  # as format 1 did
+    state = Saved(round=1, step=3, epoch=0, charter="c", base="b", method="lean", optimiser="adafactor")
+    (kept / "state.json").write_bytes(msgspec.json.encode(state))
+    names = ("model.safetensors", "moments.safetensors", "state.json")
+    sums = {name: hashlib.sha256((kept / name).read_bytes()).hexdigest() for name in names}
+    (kept / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+    for way in (Training("lean", "bfloat16"), Training("lean"), Training()):
+        other = TorchPolicy(folder, training=way)
+        saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
+        assert (saved.format, aside) == (1, [])
+        for name, array in other.state()[0].items():
+            assert np.array_equal(widened(array), widened(weights[name])), name
+
+
+@pytest.mark.parametrize("way", [Training("lean"), Training()], ids=named)
+def test_what_was_saved_in_bfloat16_goes_on_in_fp32(way, tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    lean = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    learn_something(lean, some_batches(lean))
+    checkpoint.save(tmp_path / "saved", lean, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    other = TorchPolicy(folder, training=way)
+    saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
+    assert (saved.format, aside) == (2, [])
+    assert all(np.array_equal(array, widened(lean.state()[0][name])) for name, array in other.state()[0].items())
 
 
 @pytest.mark.parametrize("trained", [way for way in WAYS if way.precision == "float32"], ids=named, indirect=True)

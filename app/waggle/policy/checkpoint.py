@@ -2,6 +2,7 @@
 
     rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names)  state.json  SHA256SUMS (last)
 
+Weights stand there in the precision they are kept in; format 1 had bfloat16 widened to fp32, and is read as well.
 Of a LoRA adapters.safetensors (peft's names) takes the place of model.safetensors: the frozen weights are those of the base.
 A value head, where there is one, lies among the moments: model.safetensors is a plain transformers file.
 Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
@@ -25,9 +26,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from waggle.errors import UNREADABLE, CheckpointError, WaggleError
+from waggle.policy import weights
 from waggle.policy.training import Method, Training
 
-FORMAT = 1
+FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
 WEIGHTS, ADAPTERS, MOMENTS, STATE = "model.safetensors", "adapters.safetensors", "moments.safetensors", "state.json"
 KEPT = 3
 NAME = re.compile(r"^r(\d{8})$")
@@ -37,7 +39,7 @@ SUMS = "SHA256SUMS"
 class Saved(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`state.json`. `round` is the next one to play; `base` identifies the model that training began from."""
 
-    format: Annotated[int, msgspec.Meta(ge=1)] = FORMAT
+    format: Annotated[int, msgspec.Meta(ge=1)] = 1
     round: int
     step: int
     epoch: int
@@ -98,8 +100,10 @@ def _save(root: Path, policy: Trained, saved: Saved) -> int:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
-    weights, moments = policy.state()
-    save_file(weights, temporary / _weights_file(saved), metadata={"format": "pt"})
+    kept, moments = policy.state()
+    if any(map(weights.is_bits, kept.values())):
+        saved = replace(saved, format=2)
+    weights.save(kept, temporary / _weights_file(saved))
     save_file(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
@@ -154,7 +158,7 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         _require_ours(folder, saved, base)
         _require_method(folder, saved.method, policy.training.method)
         try:
-            policy.restore(load_file(folder / _weights_file(saved)), load_file(folder / MOMENTS), saved.step)
+            policy.restore(weights.load(folder / _weights_file(saved)), load_file(folder / MOMENTS), saved.step)
         except (WaggleError, KeyError, SafetensorError) as error:
             aside.append(SetAside(_set_aside(folder), str(error)))
             continue
@@ -171,7 +175,7 @@ def load(folder: Path, policy: Trained) -> Saved:
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
     """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
-    return load_file(folder / _weights_file(_verified(folder))), load_file(folder / MOMENTS)
+    return weights.load(folder / _weights_file(_verified(folder))), load_file(folder / MOMENTS)
 
 
 def newest(root: Path, base: str) -> tuple[Path, Saved]:

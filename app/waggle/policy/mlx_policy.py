@@ -24,6 +24,7 @@ from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing
 from waggle.policy.packing import group_row
 from waggle.policy.training import Training
+from waggle.policy.weights import widened
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
@@ -134,7 +135,7 @@ class MlxPolicy:
             if name not in weights or weights[name].shape != weight.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         for name in self._trained:
-            self._trained[name] = mx.array(weights[name])
+            self._trained[name] = mx.array(widened(weights[name]))
         self._steps = steps
         self._optimiser = AdamW()
         self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))

@@ -6,9 +6,11 @@ The head runs on completion positions only. Where memory runs short, what runs t
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy import torch_head, torch_optimisers
@@ -23,6 +25,7 @@ from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_optimisers import array
 from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
+from waggle.policy.weights import is_bits
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
@@ -139,14 +142,15 @@ class TorchPolicy:
             parameter.grad = None
 
     def state(self) -> tuple[Arrays, Arrays]:
-        """(what is trained, moments) in fp32 under Hugging Face names; of a LoRA the adapters only, under peft's.
+        """(what is trained, moments) under Hugging Face names; of a LoRA the adapters only, under peft's.
 
-        Moments are `exp_avg.NAME` and `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value
-        head stands whole among them, so that the weights stay a model file that any program reads: `critic.weight`,
-        `critic.bias`, their moments, and `critic.steps`, for it may be younger than the policy.
+        Weights are in the precision they are kept in, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
+        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value head stands whole among them,
+        so that the weights stay a model file that any program reads: `critic.weight`, `critic.bias`, their moments, and
+        `critic.steps`, for it may be younger than the policy.
         """
         critic = self._critic_parameters()
-        weights = {name: array(parameter) for name, parameter in self._parameters.items()}
+        weights = {name: _kept(parameter) for name, parameter in self._parameters.items()}
         moments = self._optimiser.moments({**self._parameters, **critic})
         moments["steps"] = np.array(self._optimiser.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
@@ -161,7 +165,7 @@ class TorchPolicy:
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         for name, parameter in self._parameters.items():
-            parameter.copy_(torch.from_numpy(weights[name]))
+            parameter.copy_(_tensor(weights[name]))
         self._steps = steps
         self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
         self._drop_critic()
@@ -222,6 +226,16 @@ class TorchPolicy:
         packing = Packing([group_row(text) for text in texts], self._device, self._model.precision)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, hidden.index_select(0, packing.sources)
+
+
+def _kept(parameter: torch.Tensor) -> NDArray[Any]:
+    """As it is, without a copy on the CPU; bfloat16, which numpy does not know, as its bits."""
+    return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
+
+
+def _tensor(kept: NDArray[Any]) -> torch.Tensor:
+    found = torch.from_numpy(kept)
+    return found.view(torch.bfloat16) if is_bits(kept) else found
 
 
 @contextlib.contextmanager

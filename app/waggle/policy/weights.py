@@ -1,4 +1,4 @@
-"""Weight files in any precision, as numpy: bfloat16, which numpy does not know, is read as fp32 and written rounded."""
+"""Weight files in any precision, as numpy. bfloat16, unknown to it, is read as fp32 and written rounded, or kept as its bits."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +21,35 @@ def read(path: Path) -> dict[str, Array]:
             values = (values.astype(np.uint32) << 16).view(np.float32)
         found[name] = values.astype(np.float32).reshape(stored["shape"])
     return found
+
+
+def load(path: Path) -> dict[str, NDArray[Any]]:
+    """Every array of a file as it is, bfloat16 as its bits in uint16; raises as `read`."""
+    return {
+        name: np.frombuffer(stored["data"], STORED[stored["dtype"]]).reshape(stored["shape"])
+        for name, stored in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+    }
+
+
+def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """What `load` finds again; raises OSError, SafetensorError."""
+    kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    serialize_file({name: _specification(array) for name, array in kept.items()}, path, metadata={"format": "pt"})
+
+
+def is_bits(array: NDArray[Any]) -> bool:
+    """Whether these are numbers in bfloat16."""
+    return array.dtype == np.uint16
+
+
+def widened(array: NDArray[Any]) -> Array:
+    """In fp32."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if is_bits(array) else array.astype(np.float32, copy=False)
+
+
+def _specification(array: NDArray[Any]) -> TensorSpec:
+    precision = "bfloat16" if is_bits(array) else str(array.dtype)
+    return TensorSpec(dtype=precision, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes)
 
 
 def write(weights: Mapping[str, Array], path: Path, precision: str) -> None:
