@@ -30,7 +30,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lan: bool = False  # find others on the local network; whoever is on it then sees that Waggle runs here, and in which swarm
     upnp: bool = False  # ask the router to let calls through: not without being asked to
     through: Literal["auto", "relay", "direct"] = "auto"  # through the seeds: where a router blocks calls, always, never
-    gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, used where this system cannot speak to peers itself
+    gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, # and a peer id behind; where peers cannot be spoken to
     light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
     leaderboard: bool = False  # publish this model's answers to the swarm's exams, and mark those of others who do
     my_answers: Literal["ask", "no", "yes"] = "ask"  # on Try it; shared, marked human, only with "yes"

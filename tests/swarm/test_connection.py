@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,6 +94,18 @@ async def test_a_network_process_that_is_killed_is_started_again_as_itself(start
     assert "-9" in restarted.reason
     assert one.node._connection.dht.pid != pid
     assert again.address == first.address
+
+
+async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slowly(start: Start) -> None:
+    one = await start("one")
+    rests = []
+    for _ in range(3):
+        before, died = len(one.ear.heard), time.monotonic()
+        os.kill(one.node._connection.dht.pid, signal.SIGKILL)
+        await one.ear.hear(NetworkRestarted, after=before)
+        rests.append(time.monotonic() - died)
+    shortest = options().rejoin
+    assert all(rest >= shortest * 2**i for i, rest in enumerate(rests)), rests
 
 
 async def test_a_port_in_use_stops_the_start(start: Start) -> None:

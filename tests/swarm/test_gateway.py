@@ -28,7 +28,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import Gates, LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, ReachFound
 from waggle.swarm.node import SwarmNode
@@ -94,7 +94,15 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
     def hello(welcome: gateway.Welcome, *, signer: Identity, to: bytes) -> bytes:
         return msgspec.msgpack.encode(gateway.Hello(own.peer_id, b"", signer.sign(gateway.DOMAIN, to + welcome.nonce)))
 
-    assert await first_word(lambda welcome: hello(welcome, signer=own, to=welcome.peer_id)) == gateway.DONE
+    said: list[bytes] = []
+
+    def honest(welcome: gateway.Welcome) -> bytes:
+        said.append(hello(welcome, signer=own, to=welcome.peer_id))
+        return said[-1]
+
+    proof = await first_word(honest)
+    signature = msgspec.msgpack.decode(said[0], type=gateway.Hello).signature
+    assert verify(lender.identity.peer_id, gateway.PROOF, signature, proof), "it shows that its key is its own, too"
     wrong = (
         lambda welcome: hello(welcome, signer=other, to=welcome.peer_id),
         lambda welcome: hello(welcome, signer=own, to=other.peer_id),  # passed on by another gateway
@@ -122,7 +130,7 @@ async def lending(charter: Charter, lender: Identity, **changes: object) -> Asyn
         "admits": lambda peer_id: True, "give": lambda client, sha256, blob: blob, "take": lambda size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip
-    made = gateway.Gateway(charter.digest, lender.peer_id, Admission(charter, lender.peer_id), **ways)  # type: ignore[arg-type]
+    made = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id), **ways)  # type: ignore[arg-type]
     web = Web(lambda: Board(charter).status(()), made.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
@@ -144,7 +152,7 @@ async def test_who_leaves_while_it_is_let_in_takes_nobodys_place(charter: Charte
             await introduce(connection, identity)  # and goodbye, before the gateway can answer
         async with connect(address) as connection, asyncio.timeout(SOON):
             await introduce(connection, fresh_identity(tmp_path, "second"))
-            assert await connection.recv() == gateway.DONE
+            assert len(await connection.recv()) == SIGNATURE_BYTES
             assert identity.peer_id not in lent._clients
 
 
@@ -160,7 +168,7 @@ async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
                 await connection.recv()
         async with connect(address) as connection, asyncio.timeout(SOON):
             await introduce(connection, identity)
-            assert await connection.recv() == gateway.DONE
+            assert len(await connection.recv()) == SIGNATURE_BYTES
             await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
             assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer) == gateway.Answer(1)
             blocked.add(identity.peer_id)
@@ -251,8 +259,8 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
 
     async def lie(connection: ServerConnection) -> None:
         await connection.send(msgspec.msgpack.encode(gateway.Welcome(1, origin.peer_id, charter.digest, bytes(32))))
-        await connection.recv()
-        await connection.send(gateway.DONE)
+        hello = msgspec.msgpack.decode(await connection.recv(), type=gateway.Hello)
+        await connection.send(origin.sign(gateway.PROOF, hello.signature))
         with contextlib.suppress(ConnectionClosed):
             async for message in connection:
                 ask = msgspec.msgpack.decode(message, type=gateway.Ask)
@@ -315,6 +323,63 @@ async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
                 assert await node.dht.read("") == known
         finally:
             await node.close()
+
+
+async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    lender, impostor = fresh_identity(tmp_path, "lender"), fresh_identity(tmp_path, "impostor")
+
+    async def pretend(connection: ServerConnection) -> None:
+        await connection.send(msgspec.msgpack.encode(gateway.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
+        hello = msgspec.msgpack.decode(await connection.recv(), type=gateway.Hello)
+        await connection.send(impostor.sign(gateway.PROOF, hello.signature))
+        await connection.wait_closed()
+
+    async def reach(address: str) -> str:
+        ear = Ear()
+        chosen = options(gateways=(address,))
+        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+        try:
+            await node.start()
+            return (await ear.hear(ReachFound, lambda news: news.reach != "connecting")).reach
+        finally:
+            await node.close()
+
+    async with serve(pretend, "127.0.0.1", 0) as server, lending(charter, lender) as (address, _):
+        assert await reach(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}") == "alone"
+        assert await reach(f"{address}#{text_of(lender.peer_id)}") == "connected"
+        assert await reach(f"{address}#{text_of(impostor.peer_id)}") == "alone"  # it says itself that it is another one
+    with pytest.raises(SwarmError, match="no peer's id"):
+        await reach("wss://example.org/gateway#nonsense")
+
+
+async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    never = asyncio.get_running_loop().create_future()
+    asked: list[bytes] = []
+
+    async def silent(_peer_id: bytes, sha256: bytes, _seconds: float) -> bytes:
+        asked.append(sha256)
+        await never
+        return b""
+
+    async with lending(charter, fresh_identity(tmp_path, "lender"), pull=silent) as (address, _), connect(address) as connection:
+        await introduce(connection, identity)
+        await connection.recv()
+        for number in range(gateway.AT_ONCE + 2):
+            await connection.send(msgspec.msgpack.encode(gateway.Pull(number, identity.peer_id, bytes([number] * 32))))
+            if number == gateway.AT_ONCE - 2:
+                await connection.send(msgspec.msgpack.encode(gateway.Directory(99)))
+                async with asyncio.timeout(SOON):
+                    answer = msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer)
+                assert answer.id == 99
+        never.set_result(None)
+        async with asyncio.timeout(SOON):
+            ids = [msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).id for _ in range(gateway.AT_ONCE + 2)]
+        assert sorted(ids) == list(range(gateway.AT_ONCE + 2))
+        assert len(asked) == gateway.AT_ONCE + 2
 
 
 WITHOUT_HIVEMIND = """

@@ -23,7 +23,7 @@ PINGED = 8  # peers at a time
 ASKED = 3  # peers at a time, whether they can call us
 CALLED = 2  # known addresses at a time, while somebody is connected
 SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
-RESTART_S = 2.0
+RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
 SKEW_TOLD_S = 60.0  # a tenth of an epoch
 
@@ -117,6 +117,7 @@ class Connection:
         return await open_dht(self._options, self._identity, self._services, port=self._port, relays=relays)
 
     async def _supervise(self) -> None:
+        shortest = rest = min(RESTART_S, self._options.rejoin)
         while True:
             dht, born = self.dht, time.monotonic()
             code = await dht.ended()
@@ -125,7 +126,10 @@ class Connection:
             await dht.close()
             wanted, self._changing = self._changing, False
             if not wanted and time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
-                await asyncio.sleep(min(RESTART_S, self._options.rejoin))
+                await asyncio.sleep(rest)
+                rest = min(LONGEST_RESTART_S, 2 * rest)
+            else:
+                rest = shortest
             await self._start_again()
             self._lose()
             if not wanted:

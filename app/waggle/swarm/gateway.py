@@ -1,7 +1,7 @@
 """The gateway: serves light clients, which reach nothing but a WebSocket, with the directory and with payloads.
 
 It can withhold, not forge: announcements are signed by their origins, payloads are named by their hash. A client shows first
-that its key is its own; what it may use here is counted by that key.
+that its key is its own, and then the gateway that its own is; what the client may use here is counted by that key.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -20,13 +21,15 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import CERTIFICATE_BYTES, Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, verify
+from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.swarm.quota import Quota
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.sources import source_of
 from waggle.tasks.charter import PROTOCOL
 
 DOMAIN = b"waggle/gateway/1\0"
+PROOF = b"waggle/gateway/proof/1\0"  # of the gateway, over the signature in the client's first word
+AT_ONCE = 4  # questions of one client: a pull from a silent peer must not hold up its others
 NONCE_BYTES = 32
 MAX_CLIENTS = 64
 MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
@@ -121,7 +124,7 @@ class Gateway:
     def __init__(
         self,
         charter: bytes,
-        peer_id: bytes,
+        identity: Identity,
         admission: Admission,
         *,
         admits: Callable[[bytes], bool],
@@ -134,7 +137,7 @@ class Gateway:
     ) -> None:
         self._patience = patience
         self._charter = charter
-        self._peer_id = peer_id
+        self._identity, self._peer_id = identity, identity.peer_id
         self._admission = admission
         self._admits, self._give, self._take = admits, give, take
         self._listed, self._announce, self._pull = listed, announce, pull
@@ -150,12 +153,12 @@ class Gateway:
 
     async def serve(self, connection: ServerConnection) -> None:
         """Serve one client until it leaves or breaks a rule. Never raises for anything that it sends."""
-        peer_id = b""
+        peer_id, answering = b"", set[asyncio.Task[None]]()
         try:
             async with asyncio.timeout(self._patience):
-                peer_id = await self._greet(connection)
+                peer_id, proof = await self._greet(connection)
             before, self._clients[peer_id] = self._clients.get(peer_id), connection
-            await connection.send(DONE)
+            await connection.send(proof)
             if before is not None:  # it came back before we noticed that it had gone
                 await before.close(1008, "came again")
             while True:
@@ -166,16 +169,31 @@ class Gateway:
                     await asyncio.sleep(1 / ASKS_RATE)
                 if not self._bytes.allows(peer_id, len(message)):
                     await asyncio.sleep(len(message) / BYTES_RATE)
-                await connection.send(msgspec.msgpack.encode(await self._answer(peer_id, _ask.decode(message))))
+                while len(answering) >= AT_ONCE:
+                    await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
+                task = asyncio.create_task(self._reply(connection, peer_id, _ask.decode(message)))
+                answering.add(task)
+                task.add_done_callback(answering.discard)
         except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
             await connection.close(1008, "not understood")
         except ConnectionClosed:  # it left
             return
         finally:
+            for task in answering:
+                task.cancel()
             if self._clients.get(peer_id) is connection:
                 del self._clients[peer_id]
 
-    async def _greet(self, connection: ServerConnection) -> bytes:
+    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask) -> None:
+        """Answers come as they are found, each with the number of its question."""
+        with suppress(ConnectionClosed):  # it left
+            try:
+                await connection.send(msgspec.msgpack.encode(await self._answer(peer_id, ask)))
+            except BadRecord:  # it does not speak as agreed
+                await connection.close(1008, "not understood")
+
+    async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes]:
+        """Who the client is, and what shows it who we are."""
         source = _source(connection)
         if source and not self._greetings.allows(source.encode()):
             raise BadRecord("too many from there")
@@ -188,7 +206,7 @@ class Gateway:
             raise BadRecord("no member of this private swarm")
         if not self._admits(hello.peer_id) or not self._has_room(hello.peer_id, source):
             raise BadRecord("full")
-        return hello.peer_id
+        return hello.peer_id, self._identity.sign(PROOF, hello.signature)
 
     def _has_room(self, peer_id: bytes, source: str) -> bool:
         others = [_source(each) for client, each in self._clients.items() if client != peer_id]

@@ -29,6 +29,7 @@ from waggle.swarm.gateway import (
     DONE,
     KEPT,
     MAX_LISTED,
+    PROOF,
     Announce,
     Answer,
     Ask,
@@ -39,7 +40,7 @@ from waggle.swarm.gateway import (
     Pull,
     Welcome,
 )
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import Identity, peer_id_of, verify
 from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.shim import has_hivemind
@@ -67,7 +68,7 @@ async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
     wrong: CharterError | None = None
     async with httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"}) as client:
-        for address in options.gateways[:MAX_GATEWAYS]:
+        for address, _ in map(_pinned, options.gateways[:MAX_GATEWAYS]):
             try:
                 async with asyncio.timeout(CALL_S):  # in all: one that gives a byte now and then is not there
                     document = await _document(client, re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER)
@@ -80,6 +81,15 @@ async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     if wrong is not None:
         raise wrong
     raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+
+
+def _pinned(address: str) -> tuple[str, bytes]:
+    """Where a gateway is, and whose key it must have: wss://example.org/gateway#12D3... Raises SwarmError; empty: anybody's."""
+    where, _, who = address.partition("#")
+    try:
+        return where, peer_id_of(who) if who else b""
+    except ValueError as error:
+        raise SwarmError(f"{who} is no peer's id.", f"Copy the address of the gateway {where} whole.") from error
 
 
 async def _document(client: httpx2.AsyncClient, page: str) -> bytes:
@@ -282,6 +292,7 @@ class LightConnection:
         for address in addresses:
             if not address.startswith(("ws://", "wss://")):
                 raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
+            _pinned(address)
         self._say("connecting")
         self._tasks = [asyncio.create_task(self._keep(address)) for address in addresses]
 
@@ -306,9 +317,10 @@ class LightConnection:
 
     async def _open(self, address: str) -> None:
         try:
-            async with _Straight(address, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
+            where, who = _pinned(address)
+            async with _Straight(where, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
                 async with asyncio.timeout(CALL_S):
-                    peer_id = await self._introduce(connection)
+                    peer_id = await self._introduce(connection, who)
                 gate = Gate(address, peer_id, connection)
                 first = not self._gates.open
                 self._gates.open[address] = gate
@@ -324,15 +336,17 @@ class LightConnection:
         except FAILURES as error:
             raise PeerAway(f"{address}: {type(error).__name__}") from error
 
-    async def _introduce(self, connection: ClientConnection) -> bytes:
+    async def _introduce(self, connection: ClientConnection, who: bytes) -> bytes:
         welcome = _welcome.decode(await connection.recv(decode=False))
         if welcome.protocol != PROTOCOL or welcome.charter != self._charter:
             raise PeerAway("a gateway to another swarm")
+        if who and welcome.peer_id != who:
+            raise PeerAway("another gateway than the address names")
         signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce)
         hello = Hello(self._identity.peer_id, self._admission.certificate(), signature)
         await connection.send(msgspec.msgpack.encode(hello))
-        if await connection.recv(decode=False) != DONE:
-            raise PeerAway("not let in")
+        if not verify(welcome.peer_id, PROOF, signature, await connection.recv(decode=False)):
+            raise PeerAway("a gateway that is not who it says")
         return welcome.peer_id
 
     def _say(self, reach: Reach) -> None:

@@ -84,7 +84,7 @@ class SwarmNode:
         self._sent, depth = Sent(clock), Depth()
         self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent, depth)
         self._gateway = Gateway(
-            self._digest, identity.peer_id, self._admission,
+            self._digest, identity, self._admission,
             admits=self._trust.admits, give=self._give, take=self._take,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
