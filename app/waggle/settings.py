@@ -86,6 +86,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     not_full_screen: bool = True  # a game, a film, a talk
     not_metered: bool = True
     below_celsius: Annotated[int, msgspec.Meta(ge=0, le=110)] = 85  # of the processor; 0: however warm
+    kwh_a_day: Annotated[float, msgspec.Meta(ge=0.0, le=100.0)] = 0.0  # a budget of energy, as estimated; 0: none
 
 
 class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,6 +97,10 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     priority: Literal["lowest", "low", "normal"] = "lowest"  # who goes first when others want the processor too
     cpu_percent: Percent = 100  # of the time
     gpu_percent: Percent = 50  # of the time; a screen that is drawn by the same GPU stutters above
+    watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = (
+        0.0  # while it contributes; 0: estimated, see protocol/footprint.py
+    )
+    price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
     traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB a second, each way; 0: what there is
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0)] = (

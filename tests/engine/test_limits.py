@@ -58,6 +58,18 @@ def test_nobody_rests_for_an_hour_after_one_long_step():
     assert rests(50, 3600.0, 2) == [60.0]
 
 
+def test_for_how_long_a_closed_gate_made_wait_is_counted():
+    waits = threading.Event()
+    gate = Gate(waits.set, clock=Hours(1.0))
+    gate.close()
+    passing = threading.Thread(target=gate)
+    passing.start()
+    assert waits.wait(10)
+    gate.open()
+    passing.join()
+    assert gate.waited == 1.0
+
+
 def test_a_stop_ends_a_rest_at_once():
     gate = Gate(nothing, clock=Hours(50.0))
     gate.percent = 5

@@ -67,13 +67,23 @@ def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
     "readings",
     [
         Readings(),
-        Readings(idle_seconds=1, on_power=False, programs=frozenset({"steam"}), full_screen=True, metered=True, celsius=99),
-        Readings(idle_seconds=999, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=30),
+        Readings(
+            idle_seconds=1,
+            on_power=False,
+            programs=frozenset({"steam"}),
+            full_screen=True,
+            metered=True,
+            celsius=99,
+            kwh_today=2.0,
+        ),
+        Readings(
+            idle_seconds=999, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=30, kwh_today=0.2
+        ),
     ],
 )
 def test_every_rule_is_told_in_german(readings: Readings) -> None:
     language.use("de")
-    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,))
+    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
     for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
         for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
             assert told(tick.says) != tick.says

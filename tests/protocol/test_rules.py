@@ -39,6 +39,8 @@ WAITING = [
     ),
     (rules(not_metered=True), Readings(metered=True), "The network is metered.", "Starts on a network that is not."),
     (rules(below_celsius=80), Readings(celsius=80.0), "The processor is too warm: 80 °C.", "Starts below 75 °C."),
+    (rules(kwh_a_day=0.5), Readings(kwh_today=0.5), "Today's energy is used up: 0.50 of 0.50 kWh, estimated.",
+     "Starts after midnight."),
 ]  # fmt: skip
 
 
@@ -114,6 +116,14 @@ def test_contributing_anyway_holds_until_its_moment_and_still_says_what_the_rule
 )
 def test_a_warm_computer_cools_down_before_it_goes_on(celsius, before, standing):
     assert the_decision(rules(below_celsius=80), Readings(celsius=celsius), before=before).standing == standing
+
+
+def test_a_days_energy_that_lasts_holds_nothing_back_and_is_said():
+    decision = the_decision(rules(kwh_a_day=0.5), Readings(kwh_today=0.214))
+    assert (decision.standing, decision.why[0].says) == ("contributing", "Today's energy lasts: 0.21 of 0.50 kWh, estimated.")
+    assert the_decision(OFF, Readings(kwh_today=9.0)).why == (), "without a budget it is no rule"
+    waits = the_decision(rules(kwh_a_day=0.5), Readings(kwh_today=0.7), Wishes(anyway_until=NOW + 60))
+    assert waits.standing == "contributing", "a person's word goes before it, as before every rule"
 
 
 def test_nothing_goes_on_against_a_full_disk_but_a_pause_is_still_a_pause():

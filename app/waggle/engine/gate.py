@@ -21,6 +21,7 @@ class Gate:
 
     def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.percent = 100
+        self.waited = 0.0  # seconds that it was closed for whoever came
         self._clock = clock
         self._passed: float | None = None
         self._owed = 0.0  # seconds of rest
@@ -36,8 +37,9 @@ class Gate:
             self._rest()
             while self._closed and not self._stopping:
                 self._waiting()
-                seen = self._opened
+                seen, came = self._opened, self._clock()
                 self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
+                self.waited += self._clock() - came
             if self._stopping:
                 raise Stopped
             self._passed = self._clock()

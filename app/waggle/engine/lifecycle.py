@@ -22,6 +22,7 @@ from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
 from waggle.errors import EngineError, WaggleError
 from waggle.protocol import commands, events
+from waggle.protocol.person import Day
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
 from waggle.protocol.sent import SentMessage, SentTold
 from waggle.protocol.state import AnyEvent, Snapshot
@@ -93,6 +94,10 @@ class Lifecycle:
         """End after the step in progress, for something else to begin; `back` is called where that cannot begin."""
         self.again, self.back = reason, back
         self.stop()
+
+    def days(self) -> tuple[Day, ...]:
+        """What was contributed day by day, as far as it is known yet."""
+        return self.person.days() if self.person else ()
 
     def follow(self, rules: When) -> tuple[str, ...]:
         """These rules hold from now on: all of them at once."""

@@ -12,6 +12,8 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from msgspec import structs
+
 from waggle import paths, settings
 from waggle.engine import control, model, models, stdio, swarms
 from waggle.engine.choices import Choices
@@ -21,6 +23,7 @@ from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.limits import GB, be_nice, memory_used
+from waggle.engine.meter import Meter
 from waggle.engine.person import Person
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.readings import Reader
@@ -198,9 +201,11 @@ def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, ca
 
 async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
     """See what the rules ask about, again and again."""
-    read, short = Reader(), False
+    read, short, meter = Reader(), False, Meter(lifecycle.days(), teller.now())
     while True:
-        lifecycle.consider(await asyncio.to_thread(read, choices.now.when))
+        readings = await asyncio.to_thread(read, choices.now.when)
+        used = meter.read(teller.state, choices.now.computer, teller.now())
+        lifecycle.consider(structs.replace(readings, kwh_today=used))
         cap = choices.now.computer.memory_gb
         playing = teller.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again
         if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:

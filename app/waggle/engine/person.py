@@ -40,8 +40,12 @@ class Person:
             case _:
                 assert_never(command)
 
+    def days(self) -> tuple[person.Day, ...]:
+        """Every day on which something was contributed, oldest first, with whichever model."""
+        return _merged([self._history.days(), *map(_days_of, self._other_histories())])
+
     def _days(self) -> person.DaysTold:
-        days = _merged([self._history.days(), *map(_days_of, self._other_histories())])
+        days = self.days()
         known = [one for one in standings.read(self._home.standings) or () if one.taken]
         return person.DaysTold(
             days=days[-366:], all=_sum(days), used_by=len(known), taken=sum(one.taken for one in known)

@@ -103,7 +103,7 @@ class Number(QDoubleSpinBox):
     ) -> None:
         super().__init__()
         self._whole = whole
-        self.setDecimals(0 if whole else 1)
+        self.setDecimals(0 if whole else 2 if step < 0.1 else 1)
         self.setRange(low, high)
         self.setSingleStep(step)
         self.setSuffix(unit if unit == "%" else f" {unit}" if unit else "")

@@ -75,6 +75,8 @@ WHEN = Part("when", later("When"), (
         Words(hint=later("for example blender, steam"), several=True)),
     Row("when.below_celsius", later("Not when it is hot"), later("Waits until the processor is cooler than this."),
         Amount(low=0, high=110, unit="°C", zero=later("However warm"))),
+    Row("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
+        Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("As much as it comes to"), whole=False)),
     Row("when.week", later("Your week"), later("Filled hours may be used. Drag, or use the arrow keys and space."), Hours()),
 ))  # fmt: skip
 HOW_MUCH = Part("how_much", later("How much"), (
@@ -86,6 +88,11 @@ HOW_MUCH = Part("how_much", later("How much"), (
         Options((("lowest", later("All others")), ("low", later("Most others")), ("normal", later("As they come"))))),
     Row("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
         Amount(low=5, high=100, step=5, unit="%")),
+    Row("computer.watts", later("Watts while it contributes"),
+        later("If you measured them. Else they are estimated from what is busy; You shows the formula."),
+        Amount(low=0, high=5000, unit="W", zero=later("Estimated"), whole=False)),
+    Row("computer.price_kwh", later("Price of a kWh"), later("In your own currency: You then says what it comes to."),
+        Amount(low=0, high=1000, step=0.01, zero=later("Not known"), whole=False)),
     Row("computer.memory_gb", later("Memory"), later("The most it may take."),
         Amount(low=0, high=4096, step=0.5, unit="GB", zero=later("What the model needs"), whole=False)),
     Row("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),

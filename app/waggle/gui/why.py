@@ -19,6 +19,7 @@ OFF: dict[Rule, tuple[str, Value]] = {
     "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "week": ("when.week", None),
     "program": ("when.not_while", None), "full_screen": ("when.not_full_screen", False),
     "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0),
+    "energy": ("when.kwh_a_day", 0),
 }  # fmt: skip
 SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more", "text_faint")}
 MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}

@@ -8,6 +8,7 @@ from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle import paths
+from waggle.gui.energy import EnergyCard
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure
@@ -89,7 +90,8 @@ class You(Page):
         self._top = row(*((made, 1) for made in self._figures))
         self._ahas_box = column(gap=8)
         self._low = row((self._aha_card(), 3), (self._me_card(), 2))
-        self._body = column(self._top, self._calendar_card(), self._low, self._leave_card(), None)
+        self._energy = EnergyCard(look)
+        self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
         self._views = QStackedWidget()
         self._area, self._alone = scrolled(self._body), column(self._identity, None)
         self._last = scrolled(column(self._goodbye, None))
@@ -130,6 +132,7 @@ class You(Page):
         today = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone().date()
         days = state.days.days if state.days else ()
         self._map.show_days(days, today)
+        self._energy.show_state(state, today.isoformat())
         if state.days is not before.days:
             self._fill_table(days)
         self._show_ahas(state.ahas)

@@ -8,7 +8,7 @@ import msgspec
 
 from waggle.settings import When
 
-Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "disk"]
+Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
 Clock = Callable[[float], str]
 
@@ -26,6 +26,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     full_screen: bool | None = None
     metered: bool | None = None
     celsius: float | None = None
+    kwh_today: float | None = None  # that contributing took, as estimated
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ def decide(
         _full_screen(rules, readings),
         _metered(rules, readings),
         _temperature(rules, readings, before),
+        _energy(rules, readings),
     )
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
     if pause := _pause(rules, readings, wishes, now, clock):
@@ -206,3 +208,15 @@ def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | No
         return Tick(rule="temperature", passes=True, says="The processor is cool enough.")
     ends = f"Starts below {rules.below_celsius - COOLING:.0f} °C."
     return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
+
+
+def _energy(rules: When, readings: Readings) -> Tick | None:
+    if not rules.kwh_a_day:
+        return None
+    if readings.kwh_today is None:
+        return Tick(rule="energy", passes=None, says="This computer does not tell yet how much energy today took.")
+    used = f"{min(readings.kwh_today, 999.0):.2f} of {rules.kwh_a_day:.2f} kWh"
+    if readings.kwh_today < rules.kwh_a_day:
+        return Tick(rule="energy", passes=True, says=f"Today's energy lasts: {used}, estimated.")
+    says = f"Today's energy is used up: {used}, estimated."
+    return Tick(rule="energy", passes=False, says=says, ends="Starts after midnight.")

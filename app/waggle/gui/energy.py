@@ -1,0 +1,73 @@
+"""The footprint in the window: energy of today and in all, its formula, and what it costs at a person's own price."""
+
+from PySide6.QtWidgets import QFrame
+
+from waggle.gui.look import Look
+from waggle.gui.paint import Sign
+from waggle.gui.parts import column, row, text
+from waggle.gui.words import duration, told, tr
+from waggle.protocol.footprint import formula, kwh, watts
+from waggle.protocol.state import State
+from waggle.settings import Settings
+
+LAPTOP_WATTS = 30.0
+
+
+def energy(number: float) -> str:
+    """ "0.21 kWh", "12 Wh" where a kWh would be all zeros."""
+    return f"{number:.2f} kWh" if number >= 0.1 else f"{number * 1000:.0f} Wh"
+
+
+def seconds_of(state: State, date: str) -> tuple[float, float]:
+    """For how long this computer contributed on a date, and in all."""
+    if state.days is None:
+        return 0.0, 0.0
+    return sum(day.seconds for day in state.days.days if day.date == date), state.days.all.seconds
+
+
+def footprint(state: State, settings: Settings, date: str) -> tuple[str, str, str]:
+    """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
+    if state.ready is None or state.days is None:
+        return tr("Worked out from the first round on."), "", ""
+    power = watts(settings.computer, state.ready.threads, state.ready.device)
+    today, ever = seconds_of(state, date)
+    much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
+    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", state.days.all.date)
+    much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
+    how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
+    how = how.replace("%2", f"{power:.0f}").replace(
+        "%3", told(formula(settings.computer, state.ready.threads, state.ready.device))
+    )
+    return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
+
+
+def _cost(settings: Settings, today: float, ever: float, power: float) -> str:
+    price = settings.computer.price_kwh
+    if not price:
+        return ""
+    words = tr("At your price of %1 for a kWh that is %2 today and %3 in all.").replace("%1", f"{price:.2f}")
+    return words.replace("%2", f"{price * kwh(today, power):.2f}").replace("%3", f"{price * kwh(ever, power):.2f}")
+
+
+def _budget(settings: Settings) -> str:
+    most = settings.when.kwh_a_day
+    return tr("It waits once a day took %1.").replace("%1", f"{most:.2f} kWh") if most else ""
+
+
+class EnergyCard(QFrame):
+    """What contributing took; watts, price and budget are chosen in Settings."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._lines = [
+            text(look, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
+        ]
+        head = row(Sign(look, "bolt", "accent_text", 18), text(look, tr("Energy"), "heading"), None, gap=8)
+        hint = text(look, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
+        self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
+
+    def show_state(self, state: State, date: str) -> None:
+        for line, words in zip(self._lines, footprint(state, state.settings or Settings(), date), strict=True):
+            line.setText(words)
+            line.setVisible(bool(words))

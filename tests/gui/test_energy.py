@@ -1,0 +1,43 @@
+"""The footprint in words: today, in all, the formula, the price; and nothing claimed before there is anything."""
+
+import pytest
+
+from gui.recorded import ready
+from waggle.gui.energy import energy, footprint
+from waggle.protocol.person import Day, DaysTold
+from waggle.protocol.state import State
+from waggle.settings import Computer, Settings, When
+
+DAYS = DaysTold(
+    days=(
+        Day(date="2026-03-08", rounds=1, answers=1, seconds=3600.0),
+        Day(date="2026-03-09", rounds=1, answers=1, seconds=7200.0),
+    ),
+    all=Day(date="2026-01-05", rounds=9, answers=9, seconds=360_000.0),
+)
+STATE = State(ready=ready(threads=2, device="cpu"), days=DAYS)
+
+
+@pytest.mark.parametrize(("number", "words"), [(0.0, "0 Wh"), (0.024, "24 Wh"), (0.214, "0.21 kWh"), (12.0, "12.00 kWh")])
+def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
+    assert energy(number) == words
+
+
+def test_today_and_all_the_formula_and_no_price_are_said() -> None:
+    assert footprint(STATE, Settings(), "2026-03-09") == (
+        "24 Wh today, 1.20 kWh since 2026-01-05: about as much as a laptop takes in 1 d 16 h.",
+        "Estimated: time contributed × watts, today 2 h × 12 W (2 cores, 6 W each).",
+        "",
+    )
+
+
+def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
+    chosen = Settings(computer=Computer(watts=100.0, price_kwh=0.3), when=When(kwh_a_day=0.5))
+    much, how, cost = footprint(STATE, chosen, "2026-03-09")
+    assert much.startswith("0.20 kWh today, 10.00 kWh since")
+    assert how.endswith("2 h × 100 W (as you set it).")
+    assert cost == "At your price of 0.30 for a kWh that is 0.06 today and 3.00 in all. It waits once a day took 0.50 kWh."
+
+
+def test_before_anything_is_known_nothing_is_claimed() -> None:
+    assert footprint(State(), Settings(), "2026-03-09") == ("Worked out from the first round on.", "", "")
