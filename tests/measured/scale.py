@@ -3,7 +3,8 @@
 
     python3 tests/measured/scale.py
 
-Linux and root only. About a quarter of an hour of two cores.
+Linux and root only. About a quarter of an hour of two cores, and five minutes more of churn, which is added to churn.jsonl:
+called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour.
 """
 
 import json
@@ -53,6 +54,8 @@ def main() -> int:
     figures |= {name: real[name] for name in ("packets_per_node_round", "cpu_s_per_node_round")}
     figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
     figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
+    churned = begun("-m", "waggle", "lab", "churn", "--log", str(keep.ROOT / "tests/measured/churn.jsonl")).communicate()[0]
+    figures |= {name: float(value) for name, value in map(str.split, churned.decode().splitlines())}
     keep.write(Path(__file__).resolve(), figures)
     return 0
 
