@@ -35,17 +35,18 @@ class LeftOut(importlib.abc.MetaPathFinder):
 
 def leave_out(*names: str) -> None:
     """From now on none of these can be imported in this process."""
-    finder = LeftOut((*needs.NOWHERE, *names))
+    finder = LeftOut((*needs.NOWHERE, *needs.left_in_the_laboratory(), *names))
     sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
 
 
 def app() -> None:
-    """The network part, every page of the window, and a model of each family."""
+    """The network part, every page of the window, a race, and a model of each family."""
     import qasync  # noqa: F401
     from transformers import AutoConfig
 
     import waggle.gui.charts
-    import waggle.gui.screenshots  # noqa: F401
+    import waggle.gui.screenshots
+    import waggle.lab.race  # noqa: F401
     from waggle.swarm.shim import load_hivemind
 
     load_hivemind()

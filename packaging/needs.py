@@ -25,7 +25,12 @@ NOWHERE = (
     "transformers.cli", "transformers.testing_utils",
     "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
     "hivemind.hivemind_cli.run_server",
-    "waggle.lab",
+)  # fmt: skip
+
+# The laboratory stays with the source, but for a race, which the page Swarms shows, and what a race is played with.
+RACE = (
+    "waggle.lab", "waggle.lab.race", "waggle.lab.results", "waggle.lab.simulated_swarm", "waggle.lab.trial",
+    "waggle.lab.trial_log",
 )  # fmt: skip
 
 # A Mac with Apple Silicon learns with MLX, every other computer with torch.
@@ -94,11 +99,16 @@ def dataset_modules() -> list[str]:
 
 
 def our_modules() -> list[str]:
-    """Every module of the product but the laboratory, whether something imports it by a line or by a name."""
-    names = []
-    for path in sorted((SOURCE / "waggle").rglob("*.py")):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if not name.startswith("waggle.lab"):
-            names.append(name)
-    return names
+    """Every module of the product but the laboratory's own, whether something imports it by a line or by a name."""
+    left = left_in_the_laboratory()
+    return [name for name in _modules() if name not in left]
+
+
+def left_in_the_laboratory() -> list[str]:
+    """What of the laboratory no race needs."""
+    return [name for name in _modules() if name.startswith("waggle.lab") and name not in RACE]
+
+
+def _modules() -> list[str]:
+    found = (path.relative_to(SOURCE).with_suffix("").parts for path in sorted((SOURCE / "waggle").rglob("*.py")))
+    return [".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in found]

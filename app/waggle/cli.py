@@ -16,7 +16,7 @@ from waggle.errors import LabError, WaggleError
 if TYPE_CHECKING:
     from waggle.paths import Home
 
-LABS = ("audit", "bench", "churn", "fuzz", "hostile", "scale", "shapes", "starter", "swarm", "torture")
+LABS = ("audit", "bench", "churn", "fuzz", "hostile", "race", "scale", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
 
 

@@ -66,13 +66,13 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 def watch(trial: Trial) -> list:
     """Every group that any node shared, and every lesson it took."""
     seen = []
-    log = trial._log.played
+    log = trial.log.played
 
     def noted(tick, member, judged, learned):
         seen.append((tick, member, judged, learned))
         log(tick, member, judged, learned)
 
-    trial._log.played = noted
+    trial.log.played = noted
     return seen
 
 
@@ -206,13 +206,13 @@ def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, v
 def test_the_last_score_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
     few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
     trial = Trial(key(), replace(setup, held_out=few), verifier)
-    log, totals = trial._log.measured, []
+    log, totals = trial.log.measured, []
 
     def noted(tick, scores):
         totals.append((tick, {score.total for score in scores}))
         log(tick, scores)
 
-    trial._log.measured = noted
+    trial.log.measured = noted
     list(trial.run())
     assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(reserved)})]
 

@@ -1,6 +1,9 @@
 """What the frozen app needs is read from the product's source, and what it leaves out is no part of it."""
 
+import os
 import re
+import subprocess
+import sys
 
 import needs
 import pytest
@@ -11,7 +14,15 @@ def test_the_lists_are_read_from_the_product():
     assert "llama" in needs.architectures()
     assert "basic_arithmetic" in needs.datasets()
     assert {"waggle.gui.window", "waggle.engine.main", "waggle.swarm.dht"} < set(needs.our_modules())
-    assert not [name for name in needs.our_modules() if name.startswith("waggle.lab")]
+    assert sorted(name for name in needs.our_modules() if name.startswith("waggle.lab")) == sorted(needs.RACE)
+
+
+def test_a_race_needs_nothing_else_of_the_laboratory():
+    """The page Swarms starts one in the installed app."""
+    code = "import sys, check; check.leave_out(); import waggle.lab.race; print(*(n for n in sys.modules if 'waggle.lab' in n))"
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join((str(needs.SOURCE), str(needs.ROOT / "packaging")))}
+    done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == sorted(needs.RACE)
 
 
 def test_no_line_of_the_app_imports_what_is_left_out_of_it():

@@ -26,6 +26,7 @@ from waggle.gui.parts import (
     text,
 )
 from waggle.gui.pausing import command_id
+from waggle.gui.race_view import RaceView
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
 from waggle.gui.try_view import TryView
@@ -34,7 +35,7 @@ from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, List
 from waggle.protocol.gatherings import InviteRead, SwarmShown
 from waggle.protocol.state import State
 
-LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY = range(7)
+LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
 
 
@@ -79,14 +80,16 @@ class Swarms(Page):
         self._invitation.save_wanted.connect(self._save_wanted)
         self._models = ModelsView(look)
         self._models.commanded.connect(self.commanded)
-        self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it")), tr("What is shown"))
-        self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying)[index]())
+        self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race")), tr("What is shown"))
+        self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
         self._try = TryView(look)
         self._try.commanded.connect(self.commanded)
+        self.race = RaceView(look)
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
         views = (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                 held(column(self._invitation, None)), scrolled(column(self._models)), scrolled(column(self._try)))  # fmt: skip
+                 held(column(self._invitation, None)), scrolled(column(self._models)), scrolled(column(self._try)),
+                 scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
@@ -170,6 +173,13 @@ class Swarms(Page):
         self._views.setCurrentIndex(TRY)
         self.show_state(self._state, 0.0)
 
+    def show_race(self) -> None:
+        """The idea in two minutes; it needs no engine."""
+        self._waiting = ""
+        self._which.mark(RACE - MODELS + 1)
+        self._views.setCurrentIndex(RACE)
+        self.show_state(self._state, 0.0)
+
     def show_models(self) -> None:
         self._waiting = ""
         self._views.setCurrentIndex(MODELS)
@@ -195,6 +205,8 @@ class Swarms(Page):
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms
+        if self._views.currentIndex() == RACE:
+            return tr("Two practice swarms on this computer, one of which shares")
         if self._views.currentIndex() >= MODELS:
             model = self._state.ready
             return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")

@@ -16,8 +16,7 @@ import numpy as np
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
-from waggle.policy import tokens
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.policy.choose import open_policy
 from waggle.rl.advantage import teaches
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
@@ -44,9 +43,10 @@ class Setup:
     most_questions: int  # above rules.questions: ask for more where few own groups teach
     held_out: tuple[Question, ...]
     final_held_out: tuple[Question, ...]
-    measure_every: int
+    measure_every: int  # 0: only at the end
     weather: Weather = field(default_factory=Weather)
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
+    device: str = "cpu"
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Trial:
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
         self._players = [self._player(i) for i in range(len(setup.folders))]
-        self._log = TrialLog(
+        self.log = TrialLog(
             key.rounds,
             [specialty.dataset for specialty in setup.charter.specialties],
             [player.node.origin for player in self._players],
@@ -78,9 +78,10 @@ class Trial:
 
     def _player(self, i: int) -> _Player:
         setup = self._setup
+        opened = open_policy(setup.folders[i], device=setup.device, threads=1)
         node = sapo.Node(
-            policy=TorchPolicy(setup.folders[i]),
-            tokens=tokens.load(setup.folders[i]),
+            policy=opened.policy,
+            tokens=opened.tokens,
             swarm=self._hive.doors[i],
             verifier=self._verifier,
             charter=setup.charter,
@@ -95,7 +96,7 @@ class Trial:
     def run(self) -> Iterator[int]:
         """Play; yields the number of finished ticks after each of them."""
         for tick in range(self._key.rounds):
-            if tick % self._setup.measure_every == 0:
+            if self._setup.measure_every and tick % self._setup.measure_every == 0:
                 self._measure(tick, self._setup.held_out)
             for i in self._hive.players():
                 self._round(tick, i)
@@ -105,7 +106,7 @@ class Trial:
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
         """What was measured, once `run` is exhausted."""
-        return self._log.result(self._key, self._setup.models, cpu_seconds, commit)
+        return self.log.result(self._key, self._setup.models, cpu_seconds, commit)
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
@@ -124,8 +125,8 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._hive.hand_in(i, self._as_shared(judged.groups))
-        self._log.played(tick, i, judged, learned)
-        self._log.noticed(tick, i, player.ahas.judged(judged))
+        self.log.played(tick, i, judged, learned)
+        self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
     def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
@@ -142,7 +143,7 @@ class Trial:
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         scores = [held_out.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
-        self._log.measured(tick, scores)
+        self.log.measured(tick, scores)
 
 
 def origin_of(seed: int, node: int) -> bytes:

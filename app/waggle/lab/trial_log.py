@@ -9,6 +9,7 @@ from waggle.lab.results import BIN, Aha, Key, Run
 from waggle.sapo import aha
 from waggle.sapo import round as sapo
 from waggle.sapo.held_out import Score
+from waggle.tasks.group import RIGHT
 
 MISSING = float("nan")  # a node that did not play in a tick
 
@@ -21,6 +22,7 @@ class TrialLog:
         self._number = {origin: i for i, origin in enumerate(origins)}
         count = len(origins)
         self._reward = np.full((count, rounds), MISSING)
+        self._right = np.zeros(rounds, int)
         self._completions = np.zeros(rounds, int)
         self._specialty = np.zeros((len(datasets), rounds, 2))  # (sum of rewards, completions)
         self._share = np.full((count, rounds), MISSING)
@@ -33,6 +35,7 @@ class TrialLog:
         """One node's round."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)
+        self._right[tick] += sum(reward >= RIGHT for reward in rewards)
         self._completions[tick] += len(rewards)
         for group in judged.groups:
             self._specialty[self._datasets.index(group.question.dataset), tick] += (sum(group.rewards), len(group.rewards))
@@ -49,6 +52,18 @@ class TrialLog:
         """The held-out scores of all nodes, after `tick` rounds."""
         self._measured_at.append(tick)
         self._scores.append(scores)
+
+    @property
+    def ahas(self) -> Sequence[Aha]:
+        return self._ahas
+
+    def right(self, tick: int) -> float:
+        """The share of right answers in a tick."""
+        return float(self._right[tick] / max(1, self._completions[tick]))
+
+    def score(self) -> tuple[int, int]:
+        """Right answers of all nodes, and all answers, when the held-out score was last taken."""
+        return sum(score.right for score in self._scores[-1]), sum(score.total for score in self._scores[-1])
 
     def result(self, key: Key, models: Sequence[str], cpu_seconds: float, commit: str) -> Run:
         points = range(len(self._scores))

@@ -1,0 +1,41 @@
+"""A race is two real trials, side by side and by the same luck; it tells what happened, and leaves with whoever watched."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from waggle.lab.race import race
+from waggle.protocol.race import Examined, FirstSolved, RaceBegan, RoundRaced, read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.mark.timeout(600)
+def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
+    began, *told = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
+    assert isinstance(began, RaceBegan)
+    assert len(began.racers) == 2
+    assert len(began.specialties) == 9
+    assert [one.round for one in told if isinstance(one, RoundRaced)] == [1, 2]
+    assert isinstance(told[-1], Examined)
+    assert told[-1].total == 2 * 9
+    first = [one for one in told if isinstance(one, FirstSolved) and one.round == 1]
+    assert {(one.racer, one.specialty) for one in first if one.lane == "alone"} == {
+        (one.racer, one.specialty) for one in first if one.lane == "sharing"
+    }, "both begin with the same luck"
+    assert all(one.learned_from is None for one in told if isinstance(one, FirstSolved) and one.lane == "alone")
+
+
+def test_whoever_stops_watching_ends_the_race():
+    command = [sys.executable, "-m", "waggle", "lab", "race", "--stdio", "--nodes", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
+        child.stdin.close()
+        assert child.wait(60) == 0
