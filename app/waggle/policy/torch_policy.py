@@ -29,7 +29,8 @@ from waggle.policy.weights import is_bits
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
-ALLOCATOR = "DefaultCPUAllocator"  # names itself in the RuntimeError that torch raises for want of ordinary memory
+# What torch and oneDNN below it say, as a plain RuntimeError, for want of ordinary memory.
+SHORT = ("DefaultCPUAllocator", "could not create a primitive")
 
 
 class TorchPolicy:
@@ -71,7 +72,9 @@ class TorchPolicy:
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         group_size = len(uniforms) // len(prompts)
-        with _memory_errors(), self._model.decoding(len(uniforms), params.pause_point):
+        short = self._fitting.rows is not None  # then the weights serve as they are: what is made ready is a second copy
+        ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
+        with _memory_errors(), ready:
             made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
@@ -243,6 +246,6 @@ def _memory_errors() -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if type(error) is RuntimeError and ALLOCATOR not in str(error):
+        if type(error) is RuntimeError and not any(words in str(error) for words in SHORT):
             raise
         raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
