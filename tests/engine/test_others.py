@@ -10,11 +10,13 @@ from waggle import paths
 from waggle.engine import ctl, others
 from waggle.engine.telling import Titles
 from waggle.errors import EngineError
+from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 from waggle.settings import Settings, Swarm
 from waggle.swarm.identity import text_of
-from waggle.swarm.news import ClockSkewed
+from waggle.swarm.marks import Comparison, Curve, Entrant, Point
+from waggle.swarm.news import ClockSkewed, SheetsMarked
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.solo import SoloSwarm
@@ -90,3 +92,19 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
 def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, said: str) -> None:
     warned = others.event_of(ClockSkewed(seconds=ahead), Titles(first_swarm()))
     assert warned.title == f"This computer's clock is {said}."
+
+
+@pytest.mark.parametrize(("ranked", "shown"), [(True, others.ENTRANTS), (False, 1)])
+def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: bool, shown: int) -> None:
+    entrants = tuple(
+        Entrant(id=str(i), name=f"Node {i:04}", model="Starter", round=i, together=True, right=i % 17, total=16)
+        for i in range(300)
+    )
+    curve = Curve(model="Starter", together=True, points=(Point(round=5, right=3, total=16, nodes=2),))
+    found = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
+    told = others.event_of(SheetsMarked(comparison=found), Titles(first_swarm()), me="250")
+    assert isinstance(told, ModelsCompared)
+    assert len(told.entrants) == shown
+    assert [(one.id, one.round) for one in told.entrants if one.mine] == ([] if ranked else [("250", 250)])
+    assert told.curves == (ScoreCurve(model="Starter", together=True, points=(ScorePoint(round=5, right=3, total=16, nodes=2),)),)
+    assert (told.sheets, told.since) == (300, 7.0)

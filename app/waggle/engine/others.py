@@ -5,6 +5,9 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import assert_never
 
+import msgspec
+from msgspec.structs import replace
+
 from waggle import paths
 from waggle.engine import telling
 from waggle.engine.teller import Teller
@@ -175,27 +178,16 @@ def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.En
 
 def _compared(found: Comparison, me: str) -> comparing.ModelsCompared:
     """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
-    curves = tuple(
-        comparing.ScoreCurve(
-            model=curve.model,
-            together=curve.together,
-            points=tuple(
-                comparing.ScorePoint(round=one.round, right=one.right, total=one.total, nodes=one.nodes) for one in curve.points
-            ),
-        )
-        for curve in found.curves
-    )
-    entrants = tuple(
-        comparing.Entrant(
-            id=one.id, name=one.name, model=one.model, round=one.round, together=one.together, right=one.right, total=one.total,
-            mine=one.id == me,
-        )
-        for one in found.entrants[:ENTRANTS]
-        if found.ranked or one.id == me
-    )  # fmt: skip
+    shown = [one for one in found.entrants if found.ranked or one.id == me][:ENTRANTS]
     return comparing.ModelsCompared(
-        curves=curves, entrants=entrants, ranked=found.ranked, sheets=found.sheets, since=found.since
-    )  # fmt: skip
+        curves=msgspec.convert(found.curves, tuple[comparing.ScoreCurve, ...], from_attributes=True),
+        entrants=tuple(
+            replace(msgspec.convert(one, comparing.Entrant, from_attributes=True), mine=one.id == me) for one in shown
+        ),
+        ranked=found.ranked,
+        sheets=found.sheets,
+        since=found.since,
+    )
 
 
 def _peer(told: news.PeerSeen) -> events.PeerInfo:
