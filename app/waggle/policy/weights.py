@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import TensorSpec, deserialize, serialize_file
+from safetensors import TensorSpec, deserialize, safe_open, serialize_file
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
@@ -14,20 +14,18 @@ STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2
 
 def read(path: Path) -> dict[str, Array]:
     """Every weight of a file in fp32; raises OSError, SafetensorError, or KeyError for a precision that is none of ours."""
-    found: dict[str, Array] = {}
-    for name, stored in deserialize(path.read_bytes()):  # type: ignore[no-untyped-call]
-        values: NDArray[Any] = np.frombuffer(stored["data"], STORED[stored["dtype"]])
-        if stored["dtype"] == "BF16":
-            values = (values.astype(np.uint32) << 16).view(np.float32)
-        found[name] = values.astype(np.float32).reshape(stored["shape"])
-    return found
+    return {name: widened(values) for name, values in load(path).items()}
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
     """Every array of a file as it is, bfloat16 as its bits in uint16; raises as `read`."""
+    with safe_open(path, "np") as file:
+        stored = {name: STORED[file.get_slice(name).get_dtype()] for name in file.keys()}  # noqa: SIM118 - no mapping
+        if STORED["BF16"] not in stored.values():  # array by array: the file is never in memory as well
+            return {name: file.get_tensor(name) for name in stored}
     return {
-        name: np.frombuffer(stored["data"], STORED[stored["dtype"]]).reshape(stored["shape"])
-        for name, stored in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+        name: np.frombuffer(found["data"], stored[name]).reshape(found["shape"])
+        for name, found in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     }
 
 
@@ -54,12 +52,7 @@ def _specification(array: NDArray[Any]) -> TensorSpec:
 
 def write(weights: Mapping[str, Array], path: Path, precision: str) -> None:
     """A file that transformers reads; raises OSError."""
-    stored = {name: _stored(weight, precision) for name, weight in weights.items()}
-    specifications = {
-        name: TensorSpec(dtype=precision, shape=values.shape, data_ptr=values.ctypes.data, data_len=values.nbytes)
-        for name, values in stored.items()
-    }
-    serialize_file(specifications, path, metadata={"format": "pt"})
+    save({name: _stored(weight, precision) for name, weight in weights.items()}, path)
 
 
 def _stored(weight: Array, precision: str) -> NDArray[Any]:
