@@ -1,6 +1,8 @@
 """Another model is chosen while the engine runs, and the first one goes on later where it was."""
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +10,11 @@ from end_to_end.programs import Engine, running
 from waggle import cli, paths
 from waggle.protocol import commands, events
 from waggle.protocol.models import ModelExported
+from waggle.protocol.talking import TalkOffered, Turn, TurnGrew
 from waggle.protocol.trying import QuestionAnswered, QuestionPosed
 
+TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+SECRET = "a word that nobody else has: zyzzyva"
 ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
 
 
@@ -17,11 +22,15 @@ ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
 def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(tmp_path, monkeypatch):
     other = tmp_path / "another"
     shutil.copytree(paths.starter(), other)
+    (other / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|eos|>", "chat_template": TEMPLATE}))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with running(Engine(tmp_path / "home", *ALONE, environment=nowhere)) as engine:
         engine.wait_round(1, 120)
         assert choose(engine, folder=str(other)).round == 0
+        engine.command(commands.Pause)
+        talk_with(engine, tmp_path / "home")
+        engine.command(commands.Resume)
         begun = choose(engine)
         assert begun.round >= 2
         assert begun.model.startswith("Starter")
@@ -45,6 +54,27 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all"]) == 0, "it stops the engine first"
         assert engine.end() == 0
     assert [path.name for path in (tmp_path / "home").rglob("*")] == ["identity.key"], "all that an engine writes is listed"
+
+
+def talk_with(engine: Engine, home: Path) -> None:
+    """A conversation while contributing is paused: two turns, both answered twice, and nothing of it on this computer's disk."""
+    engine.command(commands.OfferTalk)
+    offered = engine.wait(TalkOffered)
+    assert (offered.moments[0], offered.taught) == (0, True)
+    first = said(engine, words=SECRET, number=0)
+    assert [reply.rounds for reply in first.replies] == [offered.moments[-1], 0]
+    second = said(engine, words="And again?", number=1, earlier=(first,))
+    assert second.left_out == 0
+    assert isinstance(engine.command(commands.ClearTalk), events.CommandDone)
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert files
+    assert not any(SECRET.encode() in path.read_bytes() for path in files)
+
+
+def said(engine: Engine, **words: object) -> Turn:
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.Say, 60, **words), events.CommandDone)
+    return engine.wait(TurnGrew, 10, lambda event: event.turn.finished, start).turn
 
 
 def choose(engine: Engine, **wanted: str) -> events.Ready:

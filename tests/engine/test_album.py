@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from waggle.engine import album
-from waggle.engine.trying import MOST, _model_with, _spread
+from waggle.engine.moments import Moment, _model_with
+from waggle.engine.trying import MOST, _spread
 
 
 def play(checkpoints, pictures, number: int) -> None:
@@ -40,7 +41,7 @@ def test_before_the_first_checkpoint_there_is_nothing(tmp_path):
 
 @pytest.mark.parametrize("count", [0, 1, MOST, MOST + 1, 40])
 def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
-    kept = [(number, tmp_path) for number in range(count)]
+    kept = [Moment(number, tmp_path) for number in range(count)]
     thinned = _spread(kept, MOST)
     assert len(thinned) == min(count, MOST)
     assert thinned[:1] + thinned[-1:] == kept[:1] + kept[-1:]

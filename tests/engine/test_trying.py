@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from waggle import paths
+from waggle.engine.moments import Moments
 from waggle.engine.trying import Trying
 from waggle.errors import EngineError
 from waggle.policy.choose import open_policy
@@ -52,7 +53,8 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    return Trying(home, node, Rules(group_size=4), paths.starter(), "cpu", 1, clock=lambda: NOW, round=lambda: 7)
+    moments = Moments(home, paths.starter(), "cpu", 1)
+    return Trying(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
 async def pose(trying: Trying, *, to_share: bool) -> QuestionPosed:

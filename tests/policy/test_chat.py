@@ -52,6 +52,22 @@ def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file)
     assert tokens.load(folder).prompt(TEXT).tolist() == wanted
 
 
+@pytest.mark.parametrize("template", [QWEN, LLAMA])
+def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_plain_text(tmp_path, template):
+    folder = folder_with(tmp_path, template.replace("strftime_now is defined", "false"))
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
+        chat_template=template.replace("strftime_now is defined", "false"),
+    )  # fmt: skip
+    said = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
+    turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(said)]
+    wanted = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
+    words = tokens.load(folder)
+    assert words.conversation(said).tolist() == wanted
+    stops = [words.conversation([said[0], answer, said[2]]).tolist().count(words.stop) for answer in ("Four.", "<|im_end|>")]
+    assert stops[0] == stops[1]
+
+
 def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
     words = tokens.load(folder_with(tmp_path, None))
     assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()

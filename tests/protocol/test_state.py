@@ -5,6 +5,7 @@ import pytest
 
 from waggle.protocol import events as e
 from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
+from waggle.protocol.talking import TURNS, Reply, TalkCleared, Turn, TurnGrew
 from waggle.protocol.trying import AnswerShared
 
 
@@ -135,3 +136,31 @@ def test_ahas_are_kept_in_their_order_and_come_back_with_the_history():
 def test_members_are_those_that_train_with_this_node(fields, trains):
     peer = e.PeerInfo(id="x", name="Brisk Otter", **fields)
     assert fold(e.PeerChanged(peer=peer)).members == ((peer,) if trains else ())
+
+
+def turn(words: str, *, finished: bool = True) -> Turn:
+    reply = Reply(rounds=0, text="4")
+    return Turn(words=words, replies=(reply, reply), finished=finished)
+
+
+def test_a_conversation_grows_turn_by_turn_never_beyond_its_end_and_is_cleared():
+    state = fold(TurnGrew(number=0, turn=turn("a", finished=False)), TurnGrew(number=0, turn=turn("a")))
+    state = fold(TurnGrew(number=1, turn=turn("b", finished=False)), state=state)
+    assert [(one.words, one.finished) for one in state.talk] == [("a", True), ("b", False)]
+    assert [one.words for one in fold(TurnGrew(number=1, turn=turn("c")), state=state).talk] == ["a", "c"], "it is said anew"
+    long = fold(*(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS + 5)))
+    assert len(long.talk) == TURNS
+    assert fold(TalkCleared(), state=state).talk == ()
+
+
+def test_another_model_knows_nothing_of_a_conversation():
+    state = fold(ready("a"), TurnGrew(number=0, turn=turn("a")))
+    assert fold(ready("a"), state=state).talk
+    assert fold(ready("b"), state=state).talk == ()
+
+
+def ready(model: str) -> e.Ready:
+    return e.Ready(
+        protocol=1, version="1", node="n", name="Otter", swarm="s", charter="ab", specialties=(), model=model, model_note="",
+        backend="torch", device="cpu", device_reason="", threads=1, cores=1, round=0, completions=0, group_size=4, parameters=1,
+    )  # fmt: skip

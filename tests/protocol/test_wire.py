@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.errors import EngineError
-from waggle.protocol import commands, comparing, events, gatherings, models, person, sent, trying, wire
+from waggle.protocol import commands, comparing, events, gatherings, models, person, sent, talking, trying, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 
@@ -65,6 +65,8 @@ def test_a_recording_cannot_count_what_nobody_can_count(changed):
 
 
 def test_the_union_of_events_is_complete():
-    kinds = [kind for part in (comparing, events, gatherings, models, person, sent, trying) for kind in vars(part).values()]
+    kinds = [
+        kind for part in (comparing, events, gatherings, models, person, sent, talking, trying) for kind in vars(part).values()
+    ]
     named = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, events.Event)} - {events.Event}
     assert named | {Snapshot} == set(AnyEvent.__args__)

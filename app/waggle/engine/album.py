@@ -34,10 +34,10 @@ def rounds(album: Path) -> list[int]:
 
 
 def pictures(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
-    """(round, weights) of all that is kept, oldest first, the newest checkpoint last."""
+    """(round, weights or adapters) of all that is kept, oldest first, the newest checkpoint last."""
     found = {number: album / NAME.format(number) for number in rounds(album)}
     newest = checkpoint.rounds(checkpoints)
-    weights = checkpoints / f"r{newest:08d}" / "model.safetensors"
-    if weights.is_file():
-        found[newest] = weights
+    for name in (checkpoint.WEIGHTS, checkpoint.ADAPTERS):
+        if (path := checkpoints / f"r{newest:08d}" / name).is_file():
+            found[newest] = path
     return sorted(found.items())

@@ -9,7 +9,7 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from waggle.engine.history import History
 from waggle.engine.models import Models
 from waggle.engine.person import Person
 from waggle.engine.swarms import Swarms
+from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
 from waggle.errors import EngineError, WaggleError
@@ -29,6 +30,7 @@ from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
 
+Part = TypeVar("Part")
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 
@@ -39,6 +41,13 @@ def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
 
 def _no_settings_yet(_values: Mapping[str, Value]) -> None:
     raise EngineError("The engine is only just starting.", "Try again in a moment.")
+
+
+def _there(part: Part | None) -> Part:
+    """A part of the engine that has begun; raises EngineError for one that has not."""
+    if part is None:
+        raise EngineError("The engine is still starting.", "Try again in a moment.")
+    return part
 
 
 class Lifecycle:
@@ -66,6 +75,7 @@ class Lifecycle:
         self.person: Person | None = None
         self.models: Models | None = None
         self.trying: Trying | None = None
+        self.talking: Talking | None = None
         self.back: Callable[[], object] | None = None  # undoes what the engine starts again for
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
@@ -162,18 +172,18 @@ class Lifecycle:
                 commands.ListSwarms() | commands.CreateSwarm() | commands.ReadInvite() | commands.ChooseSwarm()
                 | commands.ForgetSwarm() | commands.WriteInvite()
             ):  # fmt: skip
-                answers += await self._swarms().obey(command)
+                answers += await _there(self.swarms).obey(command)
             case (
                 commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
                 | commands.RenewIdentity()
             ):  # fmt: skip
-                answers += await self._person().obey(command)
+                answers += await _there(self.person).obey(command)
             case commands.PoseQuestion() | commands.AskModel():
-                if self.trying is None:
-                    raise EngineError("The engine is still starting.", "Try again in a moment.")
-                answers += await self.trying.obey(command)
+                answers += await _there(self.trying).obey(command)
+            case commands.OfferTalk() | commands.Say() | commands.Hush() | commands.ClearTalk():
+                answers += await _there(self.talking).obey(command)
             case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
-                answers += await self._models().obey(command)
+                answers += await _there(self.models).obey(command)
             case commands.ChangeSettings():
                 self.change_settings(command.values)
             case commands.Status():
@@ -185,21 +195,6 @@ class Lifecycle:
             case _:
                 assert_never(command)
         return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
-
-    def _models(self) -> Models:
-        if self.models is None:
-            raise EngineError("The engine is still starting.", "Try again in a moment.")
-        return self.models
-
-    def _person(self) -> Person:
-        if self.person is None:
-            raise EngineError("The engine is still starting.", "Try again in a moment.")
-        return self.person
-
-    def _swarms(self) -> Swarms:
-        if self.swarms is None:
-            raise EngineError("The engine is still starting.", "Try again in a moment.")
-        return self.swarms
 
     async def _pause(self, command: commands.Pause) -> None:
         if command.until_away and self._readings.idle_seconds is None:

@@ -167,7 +167,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.sent = prepared.sent
         desk.back = None  # it has begun
         lifecycle.models.fits = prepared.fits
-        lifecycle.trying = prepared.trying
+        lifecycle.trying, lifecycle.talking = prepared.trying, prepared.talking
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)

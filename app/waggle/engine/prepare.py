@@ -15,7 +15,9 @@ from waggle import paths
 from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room
+from waggle.engine.moments import Moments
 from waggle.engine.sitting import Sitting, never
+from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
 from waggle.policy import checkpoint, configuration
@@ -56,6 +58,7 @@ class Prepared:
     keeper: keeping.Keeper
     limits: Limits
     trying: Trying
+    talking: Talking
     base: str
     round: int
     completions: int
@@ -101,6 +104,7 @@ async def prepare(
         make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
     )  # fmt: skip
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
+    moments = _moments(home, folder, opened, stopped)
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
@@ -113,7 +117,8 @@ async def prepare(
         opened=opened,
         keeper=keeper,
         limits=Limits(gate, opened, swarm.limit, keeper.leave),
-        trying=_trying(home, node, played, folder, opened, may_share, teller),
+        trying=Trying(moments, node, played, may_share, lambda: teller.state.round),
+        talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on_soon),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
@@ -137,12 +142,11 @@ def _tell_restarted(teller: Teller, reason: str) -> None:
     teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
-def _trying(
-    home: paths.Home, node: Node, rules: Rules, folder: Path, opened: Opened, may_share: Callable[[], bool], teller: Teller
-) -> Trying:
-    """Where there is a choice, the processor answers: the accelerator is busy."""
-    device = "cpu" if opened.backend == "torch" else opened.device
-    return Trying(home, node, rules, folder, device, opened.threads, may_share, lambda: teller.state.round)
+def _moments(home: paths.Home, folder: Path, opened: Opened, stopped: asyncio.Event) -> Moments:
+    """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
+    way, torch = opened.policy.training, opened.backend == "torch"
+    training = Training("lean", way.precision) if torch and way.method != "lora" else replace(way, pass_tokens=0)
+    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, stopped.is_set)
 
 
 def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:

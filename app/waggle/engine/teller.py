@@ -56,9 +56,18 @@ class Teller:
         for sink in self._sinks:
             sink(line)
 
+    def _pass_on(self, event: AnyEvent) -> None:
+        line = wire.line(self.stamp(event))
+        for sink in self._sinks:
+            sink(line)
+
     def tell_soon(self, event: AnyEvent) -> None:
         """The same, from any thread."""
         self._loop.call_soon_threadsafe(self.tell, event)
+
+    def pass_on_soon(self, event: AnyEvent) -> None:
+        """Pass it on to whoever listens, from any thread; nothing of it is kept, here or on file."""
+        self._loop.call_soon_threadsafe(self._pass_on, event)
 
     def close(self) -> None:
         self._record.close()

@@ -1,25 +1,17 @@
 """Trying: a question is put to the model as it is now and as it was, beside what a person answers. Trains nothing here.
 
-The model is loaded a second time for it, so that the round in progress is left alone. What a person wrote is shared only where
-the settings say so, in a group of its own beside answers of the model of now.
+What a person wrote is shared only where the settings say so, in a group of its own beside answers of the model of now.
 """
 
 import asyncio
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import assert_never
 
-from waggle import paths
-from waggle.engine import album, telling
+from waggle.engine import telling
+from waggle.engine.moments import COOL, Moment, Moments
 from waggle.errors import EngineError
-from waggle.policy.choose import open_policy
-from waggle.policy.hub import WORDS
 from waggle.protocol import commands, trying
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
@@ -30,25 +22,17 @@ from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 
 MOST = 8  # moments
-LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
-COOL = 0.2  # the temperature: what it would rather say
 LOOKED = 256  # questions among which a reserved one is looked for
 SPREAD = 1 << 20  # of the seeds that numbers stand for
 
 
 @dataclass(frozen=True)
 class Trying:
-    """Obeys the commands about trying. `folder` is the model that training began from.
+    """Obeys the commands about trying. `may_share` is what the settings say then, `round` the one being played."""
 
-    `may_share` is what the settings say at that moment, `round` the one that is being played.
-    """
-
-    home: paths.Home
+    moments: Moments
     node: Node
     rules: Rules
-    folder: Path
-    device: str
-    threads: int
     may_share: Callable[[], bool] = lambda: False
     round: Callable[[], int] = lambda: 0
     clock: Callable[[], float] = time.time
@@ -99,21 +83,18 @@ class Trying:
         named, question = self._asked(command.specialty, command.number, command.epoch)
         if named is not None and command.mine.strip():
             self._require_fresh(named)
-        weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
-        if weights > LARGEST:
-            raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
-        kept = album.pictures(self.home.checkpoints, self.home.album)
-        moments = [(0, None), *_spread(kept, MOST - 1)]
-        said = [self._answer(question, picture) for _, picture in moments]
+        self.moments.require_room(1)
+        moments = _spread(self.moments.kept(), MOST)
+        said = [self._answers(question, moment, 1, COOL)[0] for moment in moments]
         if command.mine.strip():
             said.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, one) for one in said])
         shown = [_shown(one, verdict) for one, verdict in zip(said, judged, strict=True)]
         answers = tuple(
-            trying.Answered(rounds=number, completion=one) for (number, _), one in zip(moments, shown, strict=False)
+            trying.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
-        shared = self._share(named, question, said[-1], moments[-1][1]) if named is not None and mine is not None else ()
+        shared = self._share(named, question, said[-1], moments[-1]) if named is not None and mine is not None else ()
         told = trying.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared)
         )  # fmt: skip
@@ -128,14 +109,12 @@ class Trying:
         if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:
             raise EngineError("This question has become too old to be shared.", "Ask for another one.")
 
-    def _share(
-        self, named: QuestionId, question: Question, mine: Completion, picture: Path | None
-    ) -> tuple[trying.AnswerShared, ...]:
+    def _share(self, named: QuestionId, question: Question, mine: Completion, now: Moment) -> tuple[trying.AnswerShared, ...]:
         """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
         learned here. Empty where there is nobody, or where it may not travel."""
         charter = self.node.charter
         count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
-        completions = (*self._answers(question, picture, count, self.rules.temperature), mine)
+        completions = (*self._answers(question, now, count, self.rules.temperature), mine)
         group = Group(origin=self.node.origin, id=named, completions=completions)
         number = self.round()
         if not self.may_share() or not self.node.swarm.share(number, named.epoch, [group], self.node.model):
@@ -145,18 +124,14 @@ class Trying:
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
         return (trying.AnswerShared(round=number, group=telling.shown(judged, telling.Titles(charter)), at=self.clock()),)
 
-    def _answer(self, question: Question, picture: Path | None) -> Completion:
-        """What the model would rather say with these weights, or as training began."""
-        return self._answers(question, picture, 1, COOL)[0]
-
-    def _answers(self, question: Question, picture: Path | None, count: int, temperature: float) -> Sequence[Completion]:
-        """Answers of the model with these weights, or as training began."""
-        with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
-            folder = self.folder if picture is None else _model_with(self.folder, picture, Path(scratch))
-            opened = open_policy(folder, device=self.device, threads=self.threads)
+    def _answers(self, question: Question, moment: Moment, count: int, temperature: float) -> Sequence[Completion]:
+        """Answers of the model as it was then."""
+        with self.moments.opened(moment) as opened:
             prompt = opened.tokens.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
-            params = SampleParams(max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=temperature)
+            params = SampleParams(
+                max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=temperature, pause_point=self.moments.pause_point
+            )
             (row,) = opened.policy.sample([prompt], noise, params)
             return [completion_of(opened.tokens, sampled) for sampled in row]
 
@@ -166,25 +141,7 @@ def _by_hand(mine: str) -> Completion:
     return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
-def _model_with(base: Path, weights: Path, folder: Path) -> Path:
-    """A model folder with these weights and the base's words."""
-    for name in WORDS:
-        if (base / name).is_file():
-            _place(base / name, folder / name)
-    _place(weights, folder / "model.safetensors")
-    return folder
-
-
-def _place(source: Path, place: Path) -> None:
-    """The same file there: linked where this system lets a program do so, which Windows seldom does, else copied."""
-    for link in (os.symlink, os.link):
-        with suppress(OSError):
-            link(source.absolute(), place)
-            return
-    shutil.copyfile(source, place)
-
-
-def _spread(kept: list[tuple[int, Path]], most: int) -> list[tuple[int, Path]]:
+def _spread(kept: list[Moment], most: int) -> list[Moment]:
     """At most so many, the first and the last among them."""
     if len(kept) <= most:
         return kept

@@ -1,31 +1,58 @@
 """The chat template of a model that was taught to chat: what stands before and after a person's words, rendered in a sandbox.
 
 A template comes with the model, from strangers, and is a program: it runs in Jinja's sandbox, as in transformers, once, with a
-mark in the place of the words. So no question or answer ever reaches it. Left out: tools, several turns, and the date, so that
-equal questions are equal prompts on every day.
+mark in the place of all that is said. So no question or answer ever reaches it. Left out: tools, and the date, so that equal
+questions are equal prompts on every day.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import Template, TemplateError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from waggle.errors import ModelError
 
-MARK = "\ue000words\ue000"  # of the private use area: no template says this
+MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What a prompt is between, as text with special tokens, and the token that ends the model's turn."""
+    """How a model was taught to chat. `stop` is the token that ends its turn."""
 
-    before: str
-    after: str
-    stop: str
+    folder: Path
+    template: Template
+    specials: Mapping[str, str]
+
+    @property
+    def stop(self) -> str:
+        return self.specials["eos_token"]
+
+    def around(self, said: int) -> tuple[str, ...]:
+        """What stands before, between and behind so much that a person and the model say in turn, as text with special tokens.
+
+        The person begins and ends. Raises ModelError where the template does not say it so.
+        """
+        marks = [MARK.format(place) for place in range(said)]
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": mark} for place, mark in enumerate(marks)]
+        try:
+            left = self.template.render(
+                messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **self.specials
+            )
+        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise _unusable(self.folder, str(error)) from error
+        pieces = []
+        for mark in marks:
+            if left.count(mark) != 1:
+                raise _unusable(self.folder, "it does not say a person's words once")
+            piece, left = left.split(mark)
+            pieces.append(piece)
+        return (*pieces, left)
 
 
 def read(folder: Path) -> Chat | None:
@@ -36,16 +63,12 @@ def read(folder: Path) -> Chat | None:
         return None
     specials = {name: _text(settings.get(name)) for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
     try:
-        rendered = _environment().from_string(template).render(
-            messages=[{"role": "user", "content": MARK}], add_generation_prompt=True, enable_thinking=False, tools=None,
-            documents=None, **specials,
-        )  # fmt: skip
-    except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        made = _environment().from_string(template)
+    except (TemplateError, RecursionError) as error:
         raise _unusable(folder, str(error)) from error
-    if rendered.count(MARK) != 1:
-        raise _unusable(folder, "it does not say a person's words once")
-    before, after = rendered.split(MARK)
-    return Chat(before, after, specials["eos_token"])
+    chat = Chat(folder, made, specials)
+    chat.around(1)  # raises where it is of no use
+    return chat
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     rms_norm_eps: float = 1e-6
     hidden_act: str = "silu"
     tie_word_embeddings: bool = False
+    max_position_embeddings: Positive = 2048
     dtype: str = "float32"
     rope: Rope = Rope()
 

@@ -4,6 +4,7 @@ Loaded with `tokenizers` itself: transformers' AutoTokenizer replaces a qwen2 fo
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ class Tokens:
     """Encode and decode. Special tokens inside a text are plain text; `stop` is the token that ends a completion."""
 
     def __init__(self, tokenizer: Tokenizer, stop: int, chat: Chat | None = None) -> None:
-        self._tokenizer = tokenizer
-        self._chat = (self._special(chat.before), self._special(chat.after)) if chat else None
+        self._tokenizer, self._chat = tokenizer, chat
+        self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
         self._tokenizer.encode_special_tokens = True  # else "<|eos|>" inside a peer's text would become a real stop
         self.stop = stop
 
@@ -35,12 +36,34 @@ class Tokens:
         """Token ids (T,) of a prompt: as a turn of a chat, where the model was taught to chat, else as it is."""
         if self._chat is None:
             return self.encode(text)
-        return np.concatenate([self._chat[0], self.encode(text.strip()), self._chat[1]])
+        return self._between(self._turn, [text])
+
+    @property
+    def taught_to_chat(self) -> bool:
+        return self._chat is not None
+
+    def conversation(self, said: Sequence[str]) -> Ids:
+        """Token ids (T,) of what a person and the model said in turn, the person last; raises ModelError.
+
+        Of a model that was not taught to chat, what the person said last, as it is: it knows no turns.
+        """
+        if self._chat is None:
+            return self.encode(said[-1])
+        return self._between([self._special(piece) for piece in self._chat.around(len(said))], said)
+
+    def _between(self, pieces: Sequence[Ids], said: Sequence[str]) -> Ids:
+        """What was said is plain text, whatever it says."""
+        parts = [pieces[0]]
+        for text, piece in zip(said, pieces[1:], strict=True):
+            parts += [self.encode(text.strip()), piece]
+        return np.concatenate(parts)
 
     def _special(self, text: str) -> Ids:
         """Token ids of what the model's own template says: special tokens in it are special."""
         self._tokenizer.encode_special_tokens = False
-        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        self._tokenizer.encode_special_tokens = True
+        return np.asarray(ids, dtype=np.int32)
 
     def decode(self, ids: Ids) -> str:
         """The text of ids; half-written characters become U+FFFD."""

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from waggle.protocol.events import Choice
+from waggle.protocol.talking import LONGEST, SENT, TURNS, Turn
 from waggle.settings import Value
 
 Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
@@ -178,12 +179,38 @@ class AskModel(Command, frozen=True, kw_only=True, tag=True):
     epoch: Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)] = 0
 
 
+class OfferTalk(Command, frozen=True, kw_only=True, tag=True):
+    """Say whom one may talk with. Answered by TalkOffered."""
+
+
+class Say(Command, frozen=True, kw_only=True, tag=True):
+    """Say something to the model as it is now, and as it was after `before` rounds. Answered by TurnGrew, again and again.
+
+    The engine remembers no conversation: `earlier` are the turns before this one, oldest first, as many as go along.
+    """
+
+    words: Annotated[str, msgspec.Meta(max_length=LONGEST)]
+    number: Annotated[int, msgspec.Meta(ge=0, lt=TURNS)]
+    before: Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)] = 0
+    earlier: Annotated[tuple[Turn, ...], msgspec.Meta(max_length=SENT)] = ()
+
+
+class Hush(Command, frozen=True, kw_only=True, tag=True):
+    """End the answer that is being written; what was said so far stays."""
+
+
+class ClearTalk(Command, frozen=True, kw_only=True, tag=True):
+    """Forget the conversation. Answered by TalkCleared."""
+
+
+TalkCommand = OfferTalk | Say | Hush | ClearTalk
 TryingCommand = PoseQuestion | AskModel
 ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
 AnyCommand = (
-    TryingCommand
+    TalkCommand
+    | TryingCommand
     | ModelCommand
     | PersonCommand
     | SwarmCommand

@@ -14,6 +14,7 @@ from waggle.protocol import gatherings as g
 from waggle.protocol import models as m
 from waggle.protocol import person as p
 from waggle.protocol import sent as s
+from waggle.protocol import talking as k
 from waggle.protocol import trying as t
 from waggle.protocol.rules import Decision
 from waggle.settings import Settings
@@ -111,6 +112,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     models: m.ModelsTold | None = None
     posed: t.QuestionPosed | None = None
     tried: t.QuestionAnswered | None = None
+    offered: k.TalkOffered | None = None
+    talk: tuple[k.Turn, ...] = ()
     exported: m.ModelExported | None = None
     backup: p.BackupWritten | p.BackupRead | None = None  # what was last heard of one
 
@@ -128,7 +131,15 @@ class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
 
 
 AnyEvent = (
-    e.EngineEvent | c.ComparingEvent | g.GatheringEvent | p.PersonEvent | m.ModelEvent | t.TryingEvent | s.SentTold | Snapshot
+    e.EngineEvent
+    | c.ComparingEvent
+    | g.GatheringEvent
+    | p.PersonEvent
+    | m.ModelEvent
+    | t.TryingEvent
+    | k.TalkEvent
+    | s.SentTold
+    | Snapshot
 )
 
 
@@ -144,7 +155,11 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, downloading=event)
         case e.Ready():
             fresh = Totals()  # `ready.completions` holds those of before
-            return replace(moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None)
+            same = state.ready is not None and state.ready.model == event.model  # one talks with one model
+            return replace(
+                moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None, offered=None,
+                talk=state.talk if same else (),
+            )  # fmt: skip
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case e.RulesChecked():
@@ -166,6 +181,12 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
         case s.SentTold():
             return replace(moved, sent=event.messages)
+        case k.TurnGrew():
+            return replace(moved, talk=(*state.talk[: event.number], event.turn)[: k.TURNS])
+        case k.TalkCleared():
+            return replace(moved, talk=())
+        case k.TalkOffered():
+            return replace(moved, offered=event)
         case e.CheckpointSaved():
             return replace(moved, saved_round=event.round)
         case _:

@@ -6,6 +6,7 @@ from waggle.errors import EngineError
 from waggle.lab.decoders import Decoder
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply
+from waggle.protocol.talking import Reply, Turn, TurnGrew
 
 
 def command(scratch: Path) -> Decoder:
@@ -16,6 +17,7 @@ def command(scratch: Path) -> Decoder:
         commands.Stop(id=""),
         commands.Status(id="3"),
         commands.QueryHistory(id="4"),
+        commands.Say(id="5", words="a", number=1, earlier=(Turn(words="b", replies=(Reply(rounds=0), Reply(rounds=1))),)),
     )
 
     def check(data: bytes) -> None:
@@ -69,5 +71,6 @@ def _told() -> tuple[AnyEvent, ...]:
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         events.PeerChanged(peer=events.PeerInfo(id="a", name="n")),
         events.EngineFailed(title="t", advice="a"),
+        TurnGrew(number=0, turn=Turn(words="a", replies=(Reply(rounds=0, text="b"), Reply(rounds=3, text="c", ended=True)))),
         Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
     )

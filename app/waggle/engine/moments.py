@@ -1,0 +1,104 @@
+"""The model at every moment that is kept: loaded a second time with the weights of then, so that the round is left alone."""
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from waggle import paths
+from waggle.engine import album
+from waggle.errors import EngineError
+from waggle.policy import checkpoint, configuration
+from waggle.policy.choose import Opened, open_policy
+from waggle.policy.fit import BYTES
+from waggle.policy.hub import WORDS
+from waggle.policy.training import Training
+
+LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
+READY = 2  # weights that are made ready for answering stand beside those that were loaded
+COOL = 0.2  # the temperature: what it would rather say
+
+
+@dataclass(frozen=True)
+class Moment:
+    """After so many rounds. `weights` are those of then, None before any training."""
+
+    rounds: int
+    weights: Path | None = None
+
+
+def never() -> bool:
+    """Whether the engine leaves, to whoever is asked without one."""
+    return False
+
+
+@dataclass(frozen=True)
+class Moments:
+    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`."""
+
+    home: paths.Home
+    folder: Path
+    device: str
+    threads: int
+    training: Training = field(default_factory=Training)
+    leaving: Callable[[], bool] = never
+
+    def kept(self) -> list[Moment]:
+        """Oldest first: before any training, then all whose weights are kept."""
+        pictures = album.pictures(self.home.checkpoints, self.home.album)
+        return [Moment(0), *(Moment(rounds, weights) for rounds, weights in pictures)]
+
+    def require_room(self, models: int) -> None:
+        """Raise EngineError where so many more of this model cannot be loaded."""
+        weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
+        if weights > LARGEST:
+            raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
+        numbers = sum(math.prod(shape) for shape in configuration.read(self.folder).weights().values())
+        if models * READY * BYTES[self.training.kept] * numbers > psutil.virtual_memory().available:
+            raise EngineError("There is too little free memory to load the model again.", "Close other programs, then try again.")
+
+    @contextmanager
+    def opened(self, moment: Moment) -> Iterator[Opened]:
+        """The model as it was then; to be used in this thread. Raises ModelError and CheckpointError."""
+        weights = moment.weights
+        with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
+            if weights is None or weights.name == checkpoint.ADAPTERS:
+                folder = self.folder
+            else:
+                folder = _model_with(self.folder, weights, Path(scratch))
+            opened = open_policy(folder, device=self.device, threads=self.threads, training=self.training)
+            if weights is not None and folder == self.folder:
+                checkpoint.load(weights.parent, opened.policy)
+            yield opened
+
+    def pause_point(self) -> None:
+        """Raise EngineError when the engine leaves: nobody waits for an answer then."""
+        if self.leaving():
+            raise EngineError("The engine is ending.", "Ask again when it runs.")
+
+
+def _model_with(base: Path, weights: Path, folder: Path) -> Path:
+    """A model folder with these weights and the base's words."""
+    for name in WORDS:
+        if (base / name).is_file():
+            _place(base / name, folder / name)
+    _place(weights, folder / checkpoint.WEIGHTS)
+    return folder
+
+
+def _place(source: Path, place: Path) -> None:
+    """The same file there: linked where this system lets a program do so, which Windows seldom does, else copied.
+
+    A second name of a checkpoint outlives it: it may be dropped before it has been read.
+    """
+    for link in (os.link, os.symlink):
+        with suppress(OSError):
+            link(source.resolve(), place)
+            return
+    shutil.copyfile(source, place)

@@ -1,0 +1,152 @@
+"""Talking: both models answer while one looks on, what does not fit is said, and whoever wants silence gets it."""
+
+import asyncio
+import json
+import shutil
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from waggle import paths
+from waggle.engine.moments import Moments
+from waggle.engine.talking import Talking
+from waggle.errors import EngineError
+from waggle.policy import checkpoint
+from waggle.policy.choose import open_policy
+from waggle.policy.training import Training
+from waggle.protocol import commands
+from waggle.protocol.talking import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
+from waggle.rl.batch import Written
+
+TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+SAVED = checkpoint.Saved(round=5, step=5, epoch=1, charter="ab" * 32, base="")
+
+
+@dataclass
+class Heard:
+    """What was told while it was written; `then` happens at the first of it."""
+
+    told: list[TurnGrew] = field(default_factory=list)
+    then: asyncio.Event = field(default_factory=asyncio.Event)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    def __call__(self, event: TurnGrew) -> None:
+        self.told.append(event)
+        self.loop.call_soon_threadsafe(self.then.set)
+
+
+@pytest.fixture
+async def heard():
+    return Heard()
+
+
+@pytest.fixture
+def moments(tmp_path):
+    return Moments(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", 1)
+
+
+@pytest.fixture
+def taught(tmp_path, moments):
+    """The starter as if it had been taught to chat: it never learned to stop, so that it writes for long."""
+    folder = tmp_path / "taught"
+    shutil.copytree(paths.starter(), folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|pad|>", "chat_template": TEMPLATE}))
+    return replace(moments, folder=folder)
+
+
+def talking_with(moments: Moments, heard: Heard) -> Talking:
+    return Talking(moments, "{}\nAnswer:".format, 24, heard)
+
+
+async def say(talking: Talking, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
+    (told,) = await talking.obey(commands.Say(id="", words=words, number=number, earlier=earlier, before=before))
+    return told.turn
+
+
+def learned(moments: Moments, method: str) -> None:
+    """Leave a checkpoint of a model that is another one than the starter."""
+    policy = open_policy(paths.starter(), device="cpu", threads=1, training=Training(method=method)).policy
+    weights, state = policy.state()
+    policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
+    checkpoint.save(moments.home.checkpoints, policy, SAVED)
+
+
+async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_while_they_write(moments, heard):
+    learned(moments, "full")
+    talking = talking_with(moments, heard)
+    assert await talking.obey(commands.OfferTalk(id="")) == (TalkOffered(moments=(0, 5), taught=False),)
+    turn = await say(talking)
+    assert turn.finished
+    assert not turn.stopped
+    assert [reply.rounds for reply in turn.replies] == [5, 0]
+    assert turn.replies[1].text.startswith("1/"), "the starter knows this one"
+    assert turn.replies[0].text != turn.replies[1].text
+    assert heard.told, "it was heard before it was finished"
+    assert not any(event.turn.finished for event in heard.told)
+    for event in heard.told:
+        assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
+    learned(moments, method)
+    trained = replace(moments, training=Training(method=method))
+    before, now = trained.kept()
+    assert (before.rounds, now.rounds) == (0, 5)
+    text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
+    with trained.opened(before) as first, trained.opened(now) as last:
+        assert not np.allclose(first.policy.logprobs([text], 1.0)[0], last.policy.logprobs([text], 1.0)[0])
+
+
+async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go_on(taught, heard):
+    talking = talking_with(taught, heard)
+    saying = asyncio.ensure_future(say(talking))
+    await heard.then.wait()
+    with pytest.raises(EngineError, match="still being written"):
+        await say(talking, "And this?")
+    assert await talking.obey(commands.Hush(id="")) == ()
+    turn = await saying
+    assert turn.stopped
+    assert turn.finished
+    assert not any(reply.ended for reply in turn.replies)
+    again = asyncio.ensure_future(say(talking, "And this?"))
+    heard.then.clear()
+    await heard.then.wait()
+    assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
+    assert (await again).stopped
+
+
+async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
+    with pytest.raises(EngineError, match="ending"):
+        await say(talking_with(replace(taught, leaving=heard.then.is_set), heard))
+
+
+async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, heard):
+    talking = talking_with(taught, heard)
+    long = Turn(words="a" * 350, replies=(Reply(rounds=0, text="b" * 10), Reply(rounds=0, text="c" * 350)), finished=True)
+    short = replace_words(long, "x")
+    assert talking._prompts(commands.Say(id="", words="x", number=2, earlier=(short, short)))[1] == 0
+    assert talking._prompts(commands.Say(id="", words="x", number=3, earlier=(long, long, short)))[1] == 2
+    assert talking._prompts(commands.Say(id="", words="x", number=9, earlier=(short,)))[1] == 8, "not even sent"
+    now, before = talking._prompts(commands.Say(id="", words="x", number=1, earlier=(long,)))[0]
+    assert len(now) < len(before), "each reads its own answers"
+
+
+async def test_a_message_that_is_too_long_or_empty_is_refused_in_words(taught, heard):
+    talking = talking_with(taught, heard)
+    with pytest.raises(EngineError, match="reads 768 tokens at a time"):
+        await say(talking, "a" * 2000)
+    with pytest.raises(EngineError, match="nothing to answer"):
+        await say(talking, "  \n")
+    with pytest.raises(EngineError, match="not kept any more"):
+        await say(talking, before=3)
+    assert (await say(talking_with(replace(taught, folder=paths.starter()), heard))).finished, "and nothing is stuck"
+
+
+def replace_words(turn: Turn, words: str) -> Turn:
+    reply = Reply(rounds=0, text=words)
+    return Turn(words=words, replies=(reply, reply), finished=turn.finished)
