@@ -99,12 +99,10 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
-    keeper = keeping.Keeper(
-        home.checkpoints, opened.policy, remembering, checkpointed, restored=saved,
-        make_room=lambda: _make_room(home, computer().disk_gb, folder, teller),
-    )  # fmt: skip
+    make_room_here = partial(_make_room, home, computer, folder, teller)
+    keeper = keeping.Keeper(home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, restored=saved)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
-    moments = _moments(home, folder, opened, stopped)
+    moments = _moments(home, folder, opened, stopped.is_set)
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
@@ -142,11 +140,11 @@ def _tell_restarted(teller: Teller, reason: str) -> None:
     teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
-def _moments(home: paths.Home, folder: Path, opened: Opened, stopped: asyncio.Event) -> Moments:
+def _moments(home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool]) -> Moments:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
     training = Training("lean", way.precision) if torch and way.method != "lora" else replace(way, pass_tokens=0)
-    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, stopped.is_set)
+    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, leaving)
 
 
 def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:
@@ -182,7 +180,8 @@ def _in_parts(training: Training, parts: int) -> Training:
     return training if parts == 1 or training.pass_tokens else replace(training, pass_tokens=PASS_TOKENS // parts)
 
 
-def _make_room(home: paths.Home, cap_gb: float, folder: Path, teller: Teller) -> None:
+def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, teller: Teller) -> None:
+    cap_gb = computer().disk_gb
     album.keep(home.checkpoints, home.album)
     try:
         removed = make_room(home, cap_gb, folder)
