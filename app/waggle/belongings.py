@@ -15,7 +15,7 @@ import msgspec
 
 from waggle import paths
 
-Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cache"]
+Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 OF_HOME: dict[Kind, tuple[str, ...]] = {
@@ -29,7 +29,9 @@ OF_HOME: dict[Kind, tuple[str, ...]] = {
                "charters/*.new"),
     "log": ("logs/waggle.log*",),
 }  # fmt: skip
-OF_CACHE: dict[Kind, tuple[str, ...]] = {"models": ("models/**",), "cache": ("fuzz/**", "lab/**", "shapes/**")}
+OF_CACHE: dict[Kind, tuple[str, ...]] = {
+    "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("fuzz/**", "lab/**", "shapes/**"),
+}  # fmt: skip
 
 
 class Belonging(msgspec.Struct, frozen=True, kw_only=True):

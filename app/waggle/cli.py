@@ -97,8 +97,7 @@ def parser() -> argparse.ArgumentParser:
     goodbye.add_argument("--json", action="store_true", help="with --remove: say what was done as JSON")
     goodbye.set_defaults(door=_goodbye)
 
-    update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
-    update.set_defaults(door=_update)
+    _about_the_program(doors)
 
     lab = doors.add_parser("lab", help="experiments and recipes")
     lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
@@ -140,6 +139,18 @@ def _looking(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     log.add_argument("word", nargs="?", help="only lines with it")
     log.add_argument("--level", choices=("DEBUG", "INFO", "WARNING", "ERROR"), default="INFO", help="from this one on")
     log.set_defaults(door=_log)
+
+
+def _about_the_program(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The doors that are about Waggle as it was installed."""
+    update = doors.add_parser("update", help="ask whether there is a newer version; nothing is ever installed by itself")
+    update.set_defaults(door=_update)
+
+    cuda = doors.add_parser("cuda", help="use an NVIDIA graphics card: what that takes, and to get or remove it")
+    cuda.add_argument("--get", action="store_true", help="download it; goes on where an interrupted one was")
+    cuda.add_argument("--remove", action="store_true", help="remove it")
+    cuda.add_argument("--stdio", action="store_true", help="with --get: say how far it is as JSON lines")
+    cuda.set_defaults(door=_cuda)
 
 
 def _shared(made: argparse.ArgumentParser) -> None:
@@ -267,6 +278,12 @@ def _update(arguments: argparse.Namespace) -> int:
     from waggle.engine import updates
 
     return updates.run(arguments)
+
+
+def _cuda(arguments: argparse.Namespace) -> int:
+    from waggle.engine import cuda
+
+    return cuda.run(arguments)
 
 
 def _lab(arguments: argparse.Namespace) -> int:

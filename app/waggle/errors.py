@@ -9,6 +9,7 @@
     |- CheckpointError          a saved state that cannot be read or written
     |- HistoryError             the history cannot be written
     |- UpdateError              the list of newer versions
+    |- CudaError                the CUDA pack cannot be downloaded, kept or removed
     |- MemoryShort              not enough memory for this model and batch
     |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
     |- IdentityError            the key file of this node
@@ -66,6 +67,10 @@ class HistoryError(WaggleError):
 
 class UpdateError(WaggleError):
     """The list of newer versions: there is no key for it, it cannot be reached, or it is not what was signed."""
+
+
+class CudaError(WaggleError):
+    """The CUDA pack: it cannot be reached, it is not what the list says, or the disk does not take it."""
 
 
 class MemoryShort(WaggleError):

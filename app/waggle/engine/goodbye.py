@@ -23,6 +23,7 @@ ABOUT: dict[Kind, str] = {
     "swarms": "swarms, their keys, and what is known of peers",
     "log": "logs",
     "models": "models that were downloaded, for every home of yours",
+    "cuda": "what computes on an NVIDIA graphics card",
     "cache": "what experiments keep to be faster next time",
 }
 AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"

@@ -18,7 +18,8 @@ from waggle.gui.words import later, plural, size, tr, visible
 TITLES: dict[Kind, str] = {
     "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
     "history": later("History"), "record": later("Record of events"), "swarms": later("Swarms and peers"),
-    "log": later("Logs"), "models": later("Downloaded models"), "cache": later("Caches"),
+    "log": later("Logs"), "models": later("Downloaded models"), "cuda": later("CUDA"),
+    "cache": later("Caches"),
 }  # fmt: skip
 NOTES: dict[Kind, str] = {
     "identity": later("Your key. Without it, or a backup of it, nobody can be you again."),
@@ -29,6 +30,7 @@ NOTES: dict[Kind, str] = {
     "swarms": later("Swarms you know, the keys of private ones, and what you think of peers."),
     "log": later("What was logged, for somebody who helps."),
     "models": later("From the model hub, for every home of yours."),
+    "cuda": later("What computes on your NVIDIA graphics card."),
     "cache": later("What experiments keep to be faster next time."),
 }
 MOST_SPARED = 20  # files that are named

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
 
+from waggle import cuda_pack
 from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign, Stages
@@ -125,7 +126,9 @@ class Hero(QFrame):
             threads = threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
             words = tr("%1 of %2 cores with %3") if state.ready.cores > 1 else tr("%1 of %2 core with %3")
             words = words.replace("%1", str(threads)).replace("%2", str(state.ready.cores))
-            self._fact.say(words.replace("%3", state.ready.backend))
+            words = words.replace("%3", state.ready.backend)
+            offered = tr("Settings offers to use your NVIDIA card") if state.ready.device_reason == cuda_pack.OFFERED else ""
+            self._fact.say(f"{words}. {offered}" if offered else words)
             set_tip(self._fact, told(state.ready.device_reason))
         else:
             self._fact.say("")

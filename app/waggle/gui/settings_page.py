@@ -4,8 +4,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFrame, QWidget
 
+from waggle import cuda_pack
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Field
+from waggle.gui.cuda_view import CudaView
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, column, head_edges, held, page_head, row, rule, scrolled, text
 from waggle.gui.privacy import Privacy
@@ -97,8 +99,13 @@ class SettingsPage(Page):
         self._cards = [PartCard(look, part, choices, self._first(part)) for part in PARTS]
         self.privacy = Privacy(look)
         self.privacy.commanded.connect(self.commanded)
+        pack = cuda_pack.shipped()
+        self.cuda = CudaView(look, pack, cuda_pack.root()) if cuda_pack.fits(pack) else None
         self._none = text(look, "", "body", "soft")
-        self._box = column(*self._cards[:3], self.privacy, *self._cards[3:], self._none, None, gap=16)
+        if self.cuda is not None:
+            self.cuda.hide()
+        first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
+        self._box = column(*first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
         self._area = scrolled(self._box)
         self._head = page_head(look, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -132,7 +139,11 @@ class SettingsPage(Page):
 
     def _find(self, words: str) -> None:
         found = sum(card.show_found(words) for card in self._cards)
-        self.privacy.setVisible(not words.strip() or all(word in self.privacy.words for word in words.lower().split()))
-        self._line.say(plural(found, "%n setting", "%n settings") if words.strip() else tr("Changes apply at once"))
+        wanted = words.lower().split()
+        self.privacy.setVisible(all(word in self.privacy.words for word in wanted))
+        if self.cuda is not None and self.cuda.offered:
+            self.cuda.setVisible(all(word in self.cuda.words for word in wanted))
+            found += bool(wanted) and not self.cuda.isHidden()
+        self._line.say(plural(found, "%n setting", "%n settings") if wanted else tr("Changes apply at once"))
         self._none.setVisible(not found and self.privacy.isHidden())
         self._none.setText(tr("No setting has these words."))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
+from waggle import cuda_pack
 from waggle.errors import ModelError
 from waggle.policy.tokens import Tokens
 from waggle.policy.tokens import load as load_tokens
@@ -150,4 +151,4 @@ def _torch_device(wanted: str) -> tuple[str, str]:
         return "cuda", f"{torch.cuda.get_device_name()} was found"
     if hasattr(torch, "xpu") and torch.xpu.is_available():
         return "xpu", "an Intel GPU was found"
-    return "cpu", "no supported GPU was found, which is normal"
+    return "cpu", cuda_pack.reason() or "no supported GPU was found, which is normal"

@@ -1,0 +1,120 @@
+"""An NVIDIA graphics card that could be used: CUDA offered with its size, downloaded when asked to, and removed again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QProcess
+from PySide6.QtWidgets import QApplication, QFrame, QProgressBar
+
+from waggle import cuda_pack, paths
+from waggle.cuda_pack import Pack
+from waggle.errors import UNREADABLE
+from waggle.gui.look import Look
+from waggle.gui.parts import Button, column, held, row, say_in, text
+from waggle.gui.words import size, told, tr, visible
+
+FAREWELL_MS = 3000
+
+
+class CudaView(QFrame):
+    """Hidden where there is nothing to offer. A download is a process of its own, and ends with the window: what came is kept."""
+
+    def __init__(self, look: Look, pack: Pack, root: Path, command: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._pack, self._root = pack, root
+        self._command = command or (*paths.program("waggle"), "cuda")
+        self._says = text(look, "", "body", wrap=True)
+        self._more = text(look, "", "small", "soft", wrap=True)
+        self._problem = text(look, "", "small", "bad", wrap=True)
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        self._bar.setRange(0, 100)
+        self._bar.setAccessibleName(tr("Download of CUDA"))
+        self.act, self.remove = Button(look, ""), Button(look, tr("Remove"))
+        self.act.clicked.connect(self._act)
+        self.remove.clicked.connect(lambda: self._start("--remove"))
+        title = text(look, tr("Your NVIDIA graphics card"), "heading")
+        self.setLayout(column(
+            title, self._says, self._more, self._bar, self._problem, held(row(self.act, self.remove, None)),
+            gap=8, margins=(20, 16, 20, 18),
+        ))  # fmt: skip
+        self.words = f"{title.text()} CUDA GPU".lower()
+        self.process = QProcess(self)
+        self.process.readyReadStandardOutput.connect(self._read)
+        self.process.finished.connect(self._finished)
+        self.process.errorOccurred.connect(self._not_started)
+        QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
+        self._stopped = False
+        self.show_standing()
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(cuda_pack.standing(self._pack, self._root))
+
+    @property
+    def running(self) -> bool:
+        return self.process.state() != QProcess.ProcessState.NotRunning
+
+    def stop(self) -> None:
+        """End a download; what has come is kept."""
+        self._stopped = True
+        if self.running:
+            self.process.kill()
+            self.process.waitForFinished(FAREWELL_MS)
+
+    def show_standing(self, problem: str = "") -> None:
+        """Redraw, with what went wrong, if anything."""
+        down, disk = size(self._pack.size), size(self._pack.unpacked)
+        standing = cuda_pack.standing(self._pack, self._root)
+        come = tr("Download %1").replace("%1", down)
+        says, act = {
+            "": ("", come),
+            "offered": (tr("Waggle computes on the processor. With CUDA it computes on this card."), come),
+            "begun": (tr("Waggle computes on the processor until all of CUDA is here."), tr("Go on")),
+            "here": (tr("CUDA is here. The engine uses it from its next start."), ""),
+        }[standing]
+        more = tr("%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is "
+                  "under the licences of PyTorch and NVIDIA.")  # fmt: skip
+        self._says.setText(says)
+        self._more.setText((tr("It takes %1.") if standing == "here" else more).replace("%1", disk))
+        self.act.say(tr("Stop") if self.running else act)
+        self.act.setVisible(self.running or bool(act))
+        self.remove.setVisible(standing in ("here", "begun") and not self.running)
+        self._bar.setVisible(self.running)
+        say_in(self._problem, problem, "bad")
+
+    def _act(self) -> None:
+        if self.running:
+            self.stop()
+        else:
+            self._start("--get", "--stdio")
+
+    def _start(self, *options: str) -> None:
+        self._stopped = False
+        self._bar.setValue(0)
+        self.process.start(self._command[0], [*self._command[1:], *options])
+        self.process.waitForStarted(FAREWELL_MS)
+        self.show_standing()
+
+    def _read(self) -> None:
+        for line in bytes(self.process.readAllStandardOutput().data()).splitlines():
+            try:
+                here, total = msgspec.json.decode(line, type=tuple[int, int])
+            except UNREADABLE:  # words for a person, of a removal
+                continue
+            self._bar.setValue(here * 100 // max(1, total))
+            words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
+            self._says.setText(words.replace("%2", size(total)))
+
+    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+        sentences = [told(line.strip().removeprefix("waggle: ")) for line in said.splitlines()[-2:]]
+        self.show_standing(visible(" ".join(sentences)) if code and not self._stopped else "")
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self.show_standing(tr("It cannot be started. Install Waggle again."))
