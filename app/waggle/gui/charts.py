@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 import pyqtgraph
 from PySide6.QtCore import Qt
 
@@ -67,15 +68,22 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._top = ticks[-1]
         width = max(x[1] - x[0], 1e-9)
         room = width * LABEL_ROOM / max(200, self.width() - 44 - LABEL_ROOM)
-        plot.setXRange(x[0] - width * 0.008, x[1] + room, padding=0)
+        left, right = x[0] - width * 0.008, x[1] + room
+        plot.setXRange(left, right, padding=0)
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else f"{t:.{digits}f}") for t in ticks]])
         self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
         for name in ("left", "bottom"):
             self._dress_axis(self.getAxis(name))
-        for tick in ticks:
-            plot.addLine(y=tick, pen=pyqtgraph.mkPen(self.look.colour("grid"), width=1))
+        grid = [float(tick) for tick in ticks for _ in range(2)]
+        self.curve([left, right] * len(ticks), grid, pyqtgraph.mkPen(self.look.colour("grid"), width=1), connect="pairs")
+
+    def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
+        """Only a line: `plot` would make dots to go with it, and look at the view three times."""
+        made = pyqtgraph.PlotCurveItem(np.array(x, float), np.array(y, float), pen=pen, connect=connect)
+        self.addItem(made)
+        return made
 
     def _dress_axis(self, axis: pyqtgraph.AxisItem) -> None:
         ground = pyqtgraph.mkPen(self.look.colour("surface"))
@@ -101,19 +109,18 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         faint = self.look.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
-        edges = [self.plot(x, list(edge), pen=clear) for edge in (low, high)]
+        edges = [self.curve(x, edge, clear) for edge in (low, high)]
         self.addItem(pyqtgraph.FillBetweenItem(*edges, brush=faint))
 
     def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
         ink = self.look.colour("accent_line")
         ink.setAlphaF(0.28)
-        self.plot(x, y, pen=pyqtgraph.mkPen(ink, width=1))
+        self.curve(x, y, pyqtgraph.mkPen(ink, width=1))
 
     def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
-        pen = pyqtgraph.mkPen(self.look.colour(role), width=width, style=style)
-        self.plot(x, y, pen=pen)
+        self.curve(x, y, pyqtgraph.mkPen(self.look.colour(role), width=width, style=style))
         shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
-        self.plot(*shown, pen=None, symbol="o", symbolSize=8, symbolPen=None, symbolBrush=self.look.colour(role))
+        self.addItem(pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role)))
 
     def label(self, made: Label) -> None:
         self._labels.append((self._note(made.x, made.y, made.words, made.role), made))

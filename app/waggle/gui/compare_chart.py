@@ -49,4 +49,4 @@ class CompareChart(Chart):
         faint.setAlphaF(0.5)
         places = [place for place in x for _ in range(2)]
         ends = [end for span in spans for end in span]
-        self.plot(places, ends, pen=pyqtgraph.mkPen(faint, width=1), connect="pairs")
+        self.curve(places, ends, pyqtgraph.mkPen(faint, width=1), connect="pairs")

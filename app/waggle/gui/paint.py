@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QPixmapCache, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.look import Look
@@ -32,22 +32,41 @@ def seven_cells(identity: str) -> tuple[int, ...]:
 def draw_avatar(
     painter: QPainter, look: Look, identity: str, centre: QPointF, radius: float, *, mine: bool = False, gone: bool = False
 ) -> None:
-    """Six cells around one: recognisable at 24 px, no photograph needed."""
+    """Six cells around one: recognisable at 24 px, no photograph needed. Drawn once: a swarm shows hundreds at a time."""
+    device = painter.device()
+    ratio = device.devicePixelRatioF() if device else 1.0
+    key = f"avatar {look.mode} {radius:g} {ratio:g} {mine:d}{gone:d} {identity}"
+    drawn = QPixmap()
+    if not QPixmapCache.find(key, drawn):
+        drawn = _avatar(look, identity, radius, ratio, mine=mine, gone=gone)
+        QPixmapCache.insert(key, drawn)
+    size = drawn.deviceIndependentSize()
+    painter.drawPixmap(centre - QPointF(size.width() / 2, size.height() / 2), drawn)
+
+
+def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: bool, gone: bool) -> QPixmap:
     *lit, place = seven_cells(identity)
     hue = QColor(HUES[look.mode][place])
     if mine or gone:
         hue = look.colour("accent_line" if mine else "reference")
-    x, y = centre.x(), centre.y()
+    edge = math.ceil(radius) + 1
+    made = QPixmap(math.ceil(2 * edge * ratio), math.ceil(2 * edge * ratio))
+    made.setDevicePixelRatio(ratio)
+    made.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(made)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(look.colour("surface"))
-    painter.drawPolygon(hexagon(x, y, radius))
+    painter.drawPolygon(hexagon(edge, edge, radius))
     painter.setBrush(_faded(hue, 0.10 if gone else 0.20))
-    painter.drawPolygon(hexagon(x, y, radius))
+    painter.drawPolygon(hexagon(edge, edge, radius))
     cell = radius * 0.27
     for i, on in enumerate(lit):
         angle, reach = math.radians(60 * i), 0.0 if i == 6 else 1.98 * cell
         painter.setBrush(_faded(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
-        painter.drawPolygon(hexagon(x + reach * math.cos(angle), y + reach * math.sin(angle), cell))
+        painter.drawPolygon(hexagon(edge + reach * math.cos(angle), edge + reach * math.sin(angle), cell))
+    painter.end()
+    return made
 
 
 def _faded(colour: QColor, alpha: float) -> QColor:
