@@ -25,19 +25,20 @@ def flows(before: State, after: State) -> tuple[Flow, ...]:
 
 
 def _taken(before: State, after: State) -> list[Flow]:
+    """A peer takes the groups of a whole round: of so many, if they are as many as I judged last, the specialties are known."""
+    mine = _my_last(after)
     found = []
     for peer in after.peers.values():
         known = before.peers.get(peer.id)
         if known is not None and peer is not known and peer.taken > known.taken:
-            found.append(Flow(peer=peer.id, way="out", specialties=_my_last(after, peer.taken - known.taken)))
+            count = peer.taken - known.taken
+            found.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
     return found
 
 
-def _my_last(state: State, count: int) -> tuple[str, ...]:
-    """A peer takes the groups of a whole round: of so many, if they are as many as I judged last, the specialties are known."""
+def _my_last(state: State) -> tuple[str, ...]:
     mine = [card for card in state.cards if card.mine and all(answer.judged for answer in card.completions)]
-    last = [card.specialty for card in mine if card.round == mine[0].round]
-    return tuple(last) if len(last) == count else ("",) * count
+    return tuple(card.specialty for card in mine if card.round == mine[0].round)
 
 
 def _arrived(before: State, after: State) -> list[Flow]:

@@ -45,10 +45,18 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         used,
         figure(peer.taken) if peer.taken else "–",
         f"{peer.mean_reward:.2f}" if peer.received else "–",
-        tr(SIGNS[standing(peer, now)][1]),
+        _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
-        short_ago(peer.seen_at, now) if peer.seen_at else "–",
+        _seen(peer, now),
     )
+
+
+def _sign(peer: PeerInfo, now: float) -> str:
+    return tr(SIGNS[standing(peer, now)][1])
+
+
+def _seen(peer: PeerInfo, now: float) -> str:
+    return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
 class PeerTable(QAbstractTableModel):
@@ -69,6 +77,8 @@ class PeerTable(QAbstractTableModel):
             return
         for i, before in enumerate(self._peers):
             peer = known[before.id]
+            if peer is before and self._cells[i][SIGN:] == (_sign(peer, now), self._cells[i][-2], _seen(peer, now)):
+                continue  # hundreds of rows, of which a few change: only these are worded again
             words = cells(peer, now)
             self._peers[i] = peer
             if words != self._cells[i]:

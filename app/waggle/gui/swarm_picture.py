@@ -123,7 +123,7 @@ class SwarmPicture(Painted):
             for i, title in enumerate(flow.specialties):
                 number = titles.index(title) if title in titles else -1
                 self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
-            self.latest = (flow, said(flow, state), number)
+        self.latest = (found[-1], said(found[-1], state), number)
         del self.travelling[:-MOST_CELLS]
         self._describe(state)
         (self.frames if self.look.moves else self.hold).start()
