@@ -161,6 +161,13 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert swarms._views.currentIndex() == SHEET
 
 
+def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:
+    form = page[1]._form
+    for i in range(2):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+        assert form._about.words().startswith(form._model.item(i).text().split("  ·")[0])
+
+
 def test_the_closest_difficulty_is_taken() -> None:
     assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 

@@ -93,7 +93,7 @@ class SwarmForm(QFrame):
         self._list.setUniformItemSizes(True)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
-        self._model.itemChanged.connect(lambda _item: self._changed())
+        self._model.itemChanged.connect(self._ticked)
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
         """Fill the list, once; those in an easy form stand first, because the starter can begin with them."""
@@ -130,6 +130,12 @@ class SwarmForm(QFrame):
     def _chosen(self) -> list[SpecialtyOffer]:
         items = (self._model.item(i) for i in range(self._model.rowCount()))
         return [item.data(OFFER) for item in items if item.checkState() == Qt.CheckState.Checked]
+
+    def _ticked(self, item: QStandardItem) -> None:
+        """Its box alone was clicked: its question is the one to be seen."""
+        if item.checkState() == Qt.CheckState.Checked:
+            self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+        self._changed()
 
     def _changed(self) -> None:
         chosen = self._chosen()
