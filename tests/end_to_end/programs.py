@@ -168,3 +168,20 @@ def running(program: Program) -> Iterator[Program]:
     finally:
         if program.process.poll() is None:
             program.end()
+
+
+@contextlib.contextmanager
+def virtual_screen(size: str = "1400x900") -> Iterator[dict[str, str]]:
+    """An environment with a screen of its own; Xvfb picks a free number and says which."""
+    reading, writing = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24"], pass_fds=(writing,), stderr=subprocess.DEVNULL
+    )
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        number = said.readline().strip()
+    try:
+        yield {**ENVIRONMENT, "DISPLAY": f":{number}", "QT_QPA_PLATFORM": "xcb"}
+    finally:
+        server.terminate()
+        server.wait()

@@ -1,6 +1,5 @@
 """The real window on a virtual screen against a live engine: on screen at once, alive, pausable, and gone without a trace."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from end_to_end.programs import ENVIRONMENT
+from end_to_end.programs import virtual_screen
 from waggle import paths
 from waggle.engine import ctl
 from waggle.errors import EngineError
@@ -26,17 +25,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def screen() -> Iterator[dict[str, str]]:
-    """An environment with a screen of its own; Xvfb picks a free number and says which."""
-    reading, writing = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x900x24"], pass_fds=(writing,), stderr=subprocess.DEVNULL
-    )
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        number = said.readline().strip()
-    yield {**ENVIRONMENT, "DISPLAY": f":{number}", "QT_QPA_PLATFORM": "xcb"}
-    server.terminate()
-    server.wait()
+    with virtual_screen() as environment:
+        yield environment
 
 
 def on_screen(screen: dict[str, str]) -> bool:
