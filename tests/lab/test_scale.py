@@ -1,6 +1,7 @@
 """The simulated directory keeps a node's cost flat, and finds its depth again under churn."""
 
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from waggle.cli import main
 from waggle.errors import LabError
 from waggle.lab import scale
 from waggle.lab.scale_simulated import Cost, Searches, simulate
+from waggle.lab.spread import Spread
 from waggle.swarm.directory import SHARD_FULL
 
 PLAY = {"rounds": 2, "payload_kb": 22.0, "seconds": 6.0}
@@ -37,9 +39,25 @@ def test_under_churn_few_pulls_are_in_vain() -> None:
     assert cost.kb < 600
 
 
-def test_a_search_asks_all_in_a_small_swarm_and_a_few_in_a_large_one() -> None:
-    import random
+def test_what_a_group_teaches_has_reached_half_of_the_nodes_within_a_few_rounds(costs: dict[int, Cost]) -> None:
+    for cost in costs.values():
+        assert 1 <= cost.half <= cost.half_by_few <= 8
 
+
+def test_a_group_that_nobody_passes_on_reaches_only_those_who_pull_it() -> None:
+    for chance, reached in ((0.0, False), (1.0, True)):
+        spread = Spread(chance, random.Random(1))
+        spread.follow([b"a"])
+        spread.shared(b"a", "first")
+        spread.pulled(b"b", "first")
+        assert not spread.count(1, (b"a", b"b", b"c", b"d", b"e"))
+        spread.shared(b"b", "second")
+        spread.pulled(b"c", "second")
+        assert spread.count(2, (b"a", b"b", b"c", b"d", b"e")) == reached
+        assert spread.rounds() == (2 if reached else -1)
+
+
+def test_a_search_asks_all_in_a_small_swarm_and_a_few_in_a_large_one() -> None:
     few, many = (Searches(count, random.Random(1), samples=10).asked for count in (8, 3000))
     assert 6 <= few <= 8
     assert 10 <= many < 60

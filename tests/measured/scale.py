@@ -1,63 +1,75 @@
 #!/usr/bin/env python3
 """Measures what taking part costs at every size and how fast one is in, and writes scale.json; Python's standard library only.
 
-    python3 tests/measured/scale.py
+    python3 tests/measured/scale.py [--only-half]
 
 Linux and root only. About a quarter of an hour of two cores, and five minutes more of churn, which is added to churn.jsonl:
-called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour.
+called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour. With
+--only-half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: those do not depend on
+how busy the computer is.
 """
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import keep
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{keep.ROOT / 'app'}{os.pathsep}{keep.ROOT / 'tests'}"}
+HERE = Path(__file__).resolve()
+
 
 def main() -> int:
+    made = argparse.ArgumentParser()
+    made.add_argument("--only-half", action="store_true")
+    only_half = made.parse_args().only_half
     keep.require_clean()
-    environment = {**os.environ, "PYTHONPATH": f"{keep.ROOT / 'app'}{os.pathsep}{keep.ROOT / 'tests'}"}
-    python = str(keep.ROOT / ".venv/bin/python")
-
-    def begun(*command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([python, *command], cwd=keep.ROOT, env=environment, stdout=subprocess.PIPE)
-
-    def said(*command: str) -> str:
-        return subprocess.run(
-            [python, *command], cwd=keep.ROOT, env=environment, stdout=subprocess.PIPE, check=True
-        ).stdout.decode()
-
-    with tempfile.TemporaryDirectory() as folder:
-        halves = [Path(folder) / name for name in ("simulated.json", "real.json")]
-        simulating = begun("-m", "waggle", "lab", "scale", "--real", "none", "--rounds", "3", "--out", str(halves[0]))
-        said(
-            "-m",
-            "waggle",
-            "lab",
-            "scale",
-            "--real",
-            "8,16,32,64",
-            "--simulated",
-            "none",
-            "--rounds",
-            "3",
-            "--out",
-            str(halves[1]),
-        )
-        simulating.communicate()
-        figures, real = (json.loads(half.read_text()) for half in halves)
-    for name in ("kb_per_node_round", "payloads_per_node_round"):
-        figures[name]["real"] = real[name]["real"]
-    figures |= {name: real[name] for name in ("packets_per_node_round", "cpu_s_per_node_round")}
+    measured = scale()
+    half = {"commit": keep.said("git", "rev-parse", "HEAD").strip(), **measured["rounds_to_half"]}
+    if only_half:
+        before = json.loads(HERE.with_suffix(".json").read_text())
+        figures = {**before["figures"], "rounds_to_half": half}
+        keep.write(HERE, figures, commit=before["commit"], machine=before["machine"])
+        return 0
+    figures = {**measured, "rounds_to_half": half}
     figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
     figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
-    churned = begun("-m", "waggle", "lab", "churn", "--log", str(keep.ROOT / "tests/measured/churn.jsonl")).communicate()[0]
-    figures |= {name: float(value) for name, value in map(str.split, churned.decode().splitlines())}
-    keep.write(Path(__file__).resolve(), figures)
+    churned = said("-m", "waggle", "lab", "churn", "--log", str(keep.ROOT / "tests/measured/churn.jsonl"))
+    figures |= {name: float(value) for name, value in map(str.split, churned.splitlines())}
+    keep.write(HERE, figures)
     return 0
+
+
+def scale() -> dict[str, Any]:
+    """Real swarms and simulated ones side by side, each on a core."""
+    command = ("-m", "waggle", "lab", "scale", "--rounds", "3")
+    with tempfile.TemporaryDirectory() as folder:
+        halves = [Path(folder) / name for name in ("simulated.json", "real.json")]
+        simulating = begun(*command, "--real", "none", "--out", str(halves[0]))
+        said(*command, "--real", "8,16,32,64", "--simulated", "none", "--out", str(halves[1]))
+        simulating.communicate()
+        figures, real = (json.loads(half.read_text()) for half in halves)
+    for name in ("kb_per_node_round", "payloads_per_node_round", "rounds_to_half"):
+        figures[name]["real"] = real[name]["real"]
+    return figures | {name: real[name] for name in ("packets_per_node_round", "cpu_s_per_node_round")}
+
+
+def begun(*command: str) -> subprocess.Popen[bytes]:
+    python = str(keep.ROOT / ".venv/bin/python")
+    return subprocess.Popen([python, *command], cwd=keep.ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE)
+
+
+def said(*command: str) -> str:
+    running = begun(*command)
+    words = running.communicate()[0].decode()
+    if running.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
+    return words
 
 
 if __name__ == "__main__":

@@ -32,7 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, print two tables, and write the figures where asked to."""
     real = {count: play_real(count, arguments.rounds) for count in _sizes(arguments.real)}
     for count, one in real.items():
-        _say(f"real      {count:6}  {one['kb']:7.0f} kB  {one['packets']:6.0f} packets  {one['cpu_s']:6.3f} s CPU")
+        _say(
+            f"real      {count:6}  {one['kb']:7.0f} kB  {one['packets']:6.0f} packets  {one['cpu_s']:6.3f} s CPU  "
+            f"half reached in {one['half']:.0f} rounds"
+        )
     payload_kb = next(iter(real.values()))["payload_kb"] if real else 22.2
     counts = _sizes(arguments.simulated)
     still = simulate(counts, rounds=arguments.rounds, payload_kb=payload_kb, seconds=SECONDS, churn=0.0)
@@ -75,6 +78,13 @@ def figures(real: dict[int, dict[str, float]], still: dict[int, Cost], moving: d
             "real": {str(count): round(one["payloads"], 2) for count, one in real.items()},
             "simulated": {str(count): round(cost.payloads, 2) for count, cost in still.items()},
         },
+        "rounds_to_half": {
+            "real": {str(count): round(one["half"]) for count, one in real.items()},
+            "simulated": {str(count): cost.half for count, cost in still.items()},
+            "simulated_under_churn": {str(count): cost.half for count, cost in moving.items()},
+            "simulated_if_one_in_four_learns": {str(count): cost.half_by_few for count, cost in still.items()},
+            "simulated_under_churn_if_one_in_four_learns": {str(count): cost.half_by_few for count, cost in moving.items()},
+        },
         "shards": {str(count): {key: round(value, 1) for key, value in asdict(cost).items()} for count, cost in moving.items()},
     }
 
@@ -82,7 +92,8 @@ def figures(real: dict[int, dict[str, float]], still: dict[int, Cost], moving: d
 def _told(cost: Cost) -> str:
     return (
         f"{cost.kb:7.0f} kB  {cost.calls:6.0f} calls    {cost.payloads:4.1f} payloads  "
-        f"shard {cost.shard:4.0f}  all-gather {cost.kb_all_gather:9.0f} kB"
+        f"shard {cost.shard:4.0f}  all-gather {cost.kb_all_gather:9.0f} kB  "
+        f"half reached in {cost.half} rounds ({cost.half_by_few} if one in four learns)"
     )
 
 

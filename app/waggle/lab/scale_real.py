@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from waggle.lab.spread import MOST_ROUNDS, Spread
 from waggle.swarm import identity as identities
 from waggle.swarm import seed
 from waggle.swarm.identity import Identity
@@ -74,13 +75,35 @@ def made_up(charter: Charter, origin: Identity, number: int) -> list[Group]:
     ]
 
 
+class Ear:
+    """Hears what a node tells."""
+
+    arrived = 0  # records, at all nodes
+
+    def __init__(self, peer_id: bytes, spread: Spread) -> None:
+        self._peer_id, self._spread = peer_id, spread
+
+    def __call__(self, news: News) -> None:
+        if isinstance(news, GroupsArrived):
+            Ear.arrived += 1
+            self._spread.pulled(self._peer_id, (news.origin, news.round))
+
+
+async def play(nodes: Sequence[tuple[SwarmNode, Identity]], charter: Charter, number: int, seconds: float, spread: Spread) -> int:
+    """One round of everybody, one after the other; the bytes of a record."""
+    size = 0
+    for node, each in nodes:
+        spread.shared(each.peer_id, (each.peer_id, number))
+        size = node.share(number, epoch_at(time.time()), made_up(charter, each, number), "starter")
+        node.take(node.waiting())
+        await asyncio.sleep(seconds / len(nodes))
+    return size
+
+
 async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict[str, float]:
     """kB, packets and CPU seconds per node and round of `seconds`, after a round to warm up."""
-    charter, arrived = first_swarm(), [0]
+    charter, spread = first_swarm(), Spread(1.0, random.Random(1))
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
-
-    def hear(news: News) -> None:
-        arrived[0] += isinstance(news, GroupsArrived)
 
     def say(line: str) -> None:
         if line.startswith("/") and not address.done():
@@ -92,7 +115,10 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     local = SwarmOptions(host="127.0.0.1", tempo=seconds)
     serving = asyncio.create_task(seed.run(local, own("seed"), charter, say, stop))
     options = SwarmOptions(host="127.0.0.1", tempo=seconds, seeds=(await address,), patience=10.0)
-    nodes = [(SwarmNode(options, charter, each, Believing(), hear), each) for each in map(own, map(str, range(count)))]
+    names = map(own, map(str, range(count)))
+    nodes = [(SwarmNode(options, charter, each, Believing(), Ear(each.peer_id, spread)), each) for each in names]
+    everybody = [each.peer_id for _, each in nodes]
+
     try:
         for node, _ in nodes:
             await node.start()
@@ -101,12 +127,14 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
         before: tuple[float, ...] = ()
         for number in range(rounds + 2):
             if number == 2:
-                before = figures(arrived[0])
-            for node, each in nodes:
-                size = node.share(number, epoch_at(time.time()), made_up(charter, each, number), "starter")
-                node.take(node.waiting())
-                await asyncio.sleep(seconds / count)
-        moved, sent, worked, came = (after - then for after, then in zip(figures(arrived[0]), before, strict=True))
+                before = figures(Ear.arrived)
+                spread.follow(everybody)
+            size = await play(nodes, charter, number, seconds, spread)
+            spread.count(number - 1, everybody)
+        moved, sent, worked, came = (after - then for after, then in zip(figures(Ear.arrived), before, strict=True))
+        while not spread.count(number - 1, everybody) and number < MOST_ROUNDS:
+            number += 1
+            await play(nodes, charter, number, seconds, spread)
     finally:
         await asyncio.gather(*(node.close() for node, _ in nodes))
         stop.set()
@@ -114,7 +142,7 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     each_round = count * rounds
     return {
         "kb": moved / each_round / 1e3, "packets": sent / each_round, "cpu_s": worked / each_round,
-        "payloads": came / each_round, "payload_kb": size / 1e3,
+        "payloads": came / each_round, "payload_kb": size / 1e3, "half": spread.rounds(),
     }  # fmt: skip
 
 

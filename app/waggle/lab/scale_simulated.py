@@ -9,8 +9,9 @@ import hashlib
 import heapq
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from waggle.lab.spread import MOST_ROUNDS, Spread
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import NEIGHBOURS
@@ -31,6 +32,8 @@ GREETED = 6  # peers at one look
 LIVES = 300.0  # seconds, of an entry
 OBSERVERS = 200  # nodes that keep a Trust: it is for 500 peers each
 ID_BITS = 64
+FOLLOWED = 16  # groups, to see how far they travel
+FEW = 0.25  # of those who hear a group learn it, in the second count
 
 USEFUL = JudgedGroup(
     group=Group(origin=b"", id=QuestionId("bf", 1, 1), completions=(Completion(text="a", ended=True),) * 2),
@@ -51,7 +54,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Cost:
-    """Per node and round: kB and calls; payloads pulled; entries in the shards read, and the largest shard."""
+    """Per node and round: kB and calls; payloads pulled; entries in the shards read, and the largest shard.
+
+    `half` are the rounds in which a group reaches half of the nodes, if all who hear it pass it on; `half_by_few`, if few do.
+    """
 
     kb: float
     calls: float
@@ -59,6 +65,8 @@ class Cost:
     shard: float
     largest: int
     kb_all_gather: float
+    half: int
+    half_by_few: int
 
 
 class Searches:
@@ -111,6 +119,7 @@ class Swarm:
         self._born = 0
         self._nodes = [self._node() for _ in range(count)]
         self._alive = {node.peer_id for node in self._nodes}
+        self._spreads = tuple(Spread(chance, random.Random(seed)) for chance in (1.0, FEW))
         self._clear()
 
     def play(self, rounds: int, warm: int) -> Cost:
@@ -118,18 +127,37 @@ class Swarm:
         for number in range(warm + rounds):
             if number == warm:
                 self._clear()
-            now = number * self._seconds
-            for key, each in list(self._entries.items()):
-                self._entries[key] = {peer: one for peer, one in each.items() if one.expires_at > now}
-            for node in self._draw.sample(self._nodes, len(self._nodes)):
-                self._act(node, number, now)
-            self._leave_and_come()
+                self._follow()
+            self._round(number)
+            self._count(number - warm + 1)
         each_round = len(self._nodes) * rounds
         sizes = [len(each) for each in self._entries.values()]
-        return Cost(
+        cost = Cost(
             kb=self._bytes / each_round / 1e3, calls=self._calls / each_round, payloads=self._pulled / each_round,
-            shard=self._read / each_round, largest=max(sizes), kb_all_gather=self._all_gather() / 1e3,
+            shard=self._read / each_round, largest=max(sizes), kb_all_gather=self._all_gather() / 1e3, half=-1, half_by_few=-1,
         )  # fmt: skip
+        played = rounds
+        while not self._count(played) and played < MOST_ROUNDS:
+            self._round(warm + played)
+            played += 1
+        return replace(cost, half=self._spreads[0].rounds(), half_by_few=self._spreads[1].rounds())
+
+    def _round(self, number: int) -> None:
+        now = number * self._seconds
+        for key, each in list(self._entries.items()):
+            self._entries[key] = {peer: one for peer, one in each.items() if one.expires_at > now}
+        for node in self._draw.sample(self._nodes, len(self._nodes)):
+            self._act(node, number, now)
+        self._leave_and_come()
+
+    def _follow(self) -> None:
+        origins = [node.peer_id for node in self._draw.sample(self._nodes, min(FOLLOWED, len(self._nodes)))]
+        for spread in self._spreads:
+            spread.follow(origins)
+
+    def _count(self, rounds: int) -> bool:
+        halves = [spread.count(rounds, self._alive) for spread in self._spreads]  # each of them counts
+        return all(halves)
 
     def _clear(self) -> None:
         self._bytes = self._calls = 0.0
@@ -154,6 +182,8 @@ class Swarm:
             charter=self._charter, sha256=hashlib.sha256(node.peer_id + number.to_bytes(4, "big")).digest(), size=1, round=number,
             epoch=1, specialties=1, model="starter", expires=int((now + LIVES) * 1000), depth=node.depth.bits,
         )  # fmt: skip
+        for spread in self._spreads:
+            spread.shared(node.peer_id, offer.sha256)
         for key in directory.keys_to_publish(self._charter, node.peer_id, node.depth.bits, node.depth.seen, int(now // 600)):
             place = self._entries.setdefault(key, {})
             if node.peer_id in place or len(place) < SHARD_CAP:  # as the guard has it
@@ -178,6 +208,8 @@ class Swarm:
         if here:
             self._pulled += 1
             node.tried.add((origin, offer.sha256))
+            for spread in self._spreads:
+                spread.pulled(node.peer_id, offer.sha256)
             if node.trust:
                 node.trust.received(origin, offer.round, offer.model, [USEFUL])
 
