@@ -16,7 +16,7 @@ FILES = {
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
     "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
     "charters/ab.json": "swarms", "charters/ab.key": "swarms", "known_peers.json": "swarms", "known_peers/ab.json": "swarms",
-    "standings.damaged": "swarms", "logs/waggle.log": "log", "logs/waggle.log.1": "log",
+    "standings.damaged": "swarms", "marks/ab.msgpack": "swarms", "logs/waggle.log": "log", "logs/waggle.log.1": "log",
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ OF_HOME: dict[Kind, tuple[str, ...]] = {
     "history": ("history.*", "models/*/history.*"),
     "record": ("events/*.jsonl", "events/writing.part"),
     "swarms": ("swarms.*", "standings.*", "known_peers.json*", "known_peers/*.json*", "charters/*.json*", "charters/*.key",
-               "charters/*.new"),
+               "charters/*.new", "marks/*"),
     "log": ("logs/waggle.log*",),
 }  # fmt: skip
 OF_CACHE: dict[Kind, tuple[str, ...]] = {

@@ -60,6 +60,10 @@ class Home:
     def standings(self) -> Path:
         return self.root / "standings.json"
 
+    def marks(self, charter: str) -> Path:
+        """What answer sheets of a swarm were worth, by the hash of its charter in hex."""
+        return self.root / "marks" / f"{charter}.msgpack"
+
     @property
     def charters(self) -> Path:
         return self.root / "charters"

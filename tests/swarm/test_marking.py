@@ -7,21 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from swarm.live import Live, Start, answered, fresh_identity, options, question_ids
+from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
 from swarm.test_sheet import packed
+from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, sheet
+from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import Services, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.marking import right_of
 from waggle.swarm.marks import Comparison, Entrant
-from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
+from waggle.swarm.news import RecordDropped, SheetsMarked, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.offers import Offer
 from waggle.swarm.record import Record
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam, exam_of
-from waggle.tasks.group import Completion
+from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
 
@@ -39,8 +41,28 @@ def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
     ]
 
 
+@pytest.fixture
+def start_at_work(start: Start, charter: Charter, verifier: Verifier) -> Start:
+    """Starts nodes that share a group: what they announce names their sheet as well."""
+
+    async def start_one(name: str, **changes: object) -> Live:
+        live = await start(name, **changes)
+        share(live.node, work(charter, verifier, live.identity))
+        return live
+
+    return start_one
+
+
+def work(charter: Charter, verifier: Verifier, who: Identity) -> list[Group]:
+    return answered(charter, verifier, who.peer_id, question_ids(charter, verifier, who.peer_id, 1))
+
+
 def published(node: SwarmNode, verifier: Verifier, exam: Exam, right: int, *, learned: int = 3) -> int:
     return node.publish(exam.epoch, 40, learned, "starter", truths(verifier, exam, right), right)
+
+
+def announced(live: Live) -> Announcement:
+    return announcements.parse(live.node._offers.announced)
 
 
 def of(told: Comparison, who: Identity) -> Entrant | None:
@@ -48,11 +70,11 @@ def of(told: Comparison, who: Identity) -> Entrant | None:
 
 
 async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_pool(
-    start: Start, seed_address: str, verifier: Verifier, exam: Exam
+    start_at_work: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam
 ) -> None:
-    one = await start("one", seeds=(seed_address,), leaderboard=True)
-    other = await start("other", seeds=(seed_address,), leaderboard=True)
-    silent = await start("silent", seeds=(seed_address,))
+    one = await start_at_work("one", seeds=(seed_address,), leaderboard=True)
+    other = await start_at_work("other", seeds=(seed_address,), leaderboard=True)
+    silent = await start_at_work("silent", seeds=(seed_address,))
 
     assert published(silent.node, verifier, exam, 16) == 0, "it did not choose to take part"
     size = published(one.node, verifier, exam, 11)
@@ -62,17 +84,49 @@ async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_
         told = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
         found = of(told.comparison, writer.identity)
         assert (found.right, found.total, found.round, found.together) == (right, len(exam.questions), 40, together)
-    assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down >= size / 5
-    assert [message.kind for message in one.node.sent() if message.to == other.identity.peer_id] == ["sheet"]
+    await other.ear.hear(TrafficCounted, lambda news: news.down >= size / 5)
+    assert "sheet" in [message.kind for message in one.node.sent() if message.to == other.identity.peer_id]
     both = other.ear.all(SheetsMarked)[-1].comparison
     assert [(curve.model, curve.together) for curve in both.curves] == [("starter", True), ("starter", False)]
-    assert greeting.read(silent.node._greet()).sheet == b""
+    assert announced(silent).sheet == b""
     assert silent.ear.all(SheetsMarked) == []
     assert of(both, silent.identity) is of(one.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
+    shared = [group for each in (one, other, silent) for group in work(charter, verifier, each.identity)]
     for each in (one, other, silent):
-        assert each.node.waiting() == ()
-        assert each.ear.all(GroupsArrived) == []
+        assert all(judged.group in shared for judged in each.node.waiting())
         assert each.ear.all(RecordDropped) == []
+
+
+async def test_through_a_gateway_sheets_are_marked_both_ways(
+    start_at_work: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    lender = await start_at_work("lender", seeds=(seed_address,), web_port=0, gateway=True, leaderboard=True)
+    full = await start_at_work("full", seeds=(seed_address,), leaderboard=True)
+    ways = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True, "leaderboard": True}
+    one, other = await start_at_work("one", **ways), await start_at_work("other", **ways)
+    for right, each in enumerate((lender, full, one, other), 3):
+        assert published(each.node, verifier, exam, right) > 0
+
+    for reader in (lender, full, one, other):
+        for right, writer in enumerate((lender, full, one, other), 3):
+            told = await reader.ear.hear(SheetsMarked, lambda news, who=writer.identity: of(news.comparison, who) is not None)
+            assert of(told.comparison, writer.identity).right == right
+        assert reader.ear.all(RecordDropped) == []
+    assert any((said.kind, said.to) == ("sheet", lender.identity.peer_id) for said in one.node.sent())
+
+
+async def test_marks_outlive_a_restart(start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path) -> None:
+    kept = tmp_path / "marks" / "charter.msgpack"
+    before = await start("one", leaderboard=True, marks=kept)
+    published(before.node, verifier, exam, 7)
+    await before.ear.hear(SheetsMarked)
+    await before.node.close()
+
+    again = await start("one", leaderboard=True, marks=kept)
+
+    told = await again.ear.hear(SheetsMarked)
+    assert (of(told.comparison, before.identity).right, told.comparison.sheets) == (7, 1)
+    assert told.comparison.since <= exam.epoch * 600, "since the first mark, not since this start"
 
 
 async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays_empty(
@@ -97,15 +151,16 @@ async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays
 
 
 async def test_whoever_changes_their_mind_is_heard_at_once(
-    start: Start, seed_address: str, verifier: Verifier, exam: Exam
+    start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    one = await start_at_work("one", seeds=(seed_address,))
     one.node.compare(on=True)
     assert published(one.node, verifier, exam, 3) > 0
     await one.ear.hear(SheetsMarked)
-    assert greeting.read(one.node._greet()).sheet
+    named = hashlib.sha256(one.node._marking.own[0]).digest()
+    assert await one.node._give_payload(bytes(38), named)
     one.node.compare(on=False)
-    assert greeting.read(one.node._greet()).sheet == b""
+    assert await one.node._give_payload(bytes(38), named) == b""
 
 
 async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
@@ -135,11 +190,17 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
 async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
     """Why a liar's sheet was dropped."""
 
-    async def give(_peer_id: bytes, _request: bytes) -> bytes:
-        return blob
+    named, now = hashlib.sha256(blob).digest(), time.time()
+    announced = Announcement(
+        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        expires=int((now + 200) * 1000), sheet=named,
+    )  # fmt: skip
 
-    named = hashlib.sha256(blob).digest()
-    services = Services(payload=give, greeting=lambda: greeting.write(charter.digest, b"", named))
+    async def give(_peer_id: bytes, request: bytes) -> bytes:
+        return blob if request == named else b""
+
+    signed = announcements.signed(announced, liar)
+    services = Services(payload=give, greeting=lambda: greeting.write(charter.digest, signed))
     dht = await open_dht(options(), liar, services, port=0)
     try:
         await dht.connect(address)

@@ -1,5 +1,9 @@
 """Marks are added up by model, nodes that learn from peers beside nodes alone, and ranked only where that is fair."""
 
+from pathlib import Path
+
+from waggle.swarm import marks_kept
+from waggle.swarm.identity import PEER_ID_PREFIX
 from waggle.swarm.marks import KEPT, MAX_NODES, PLACES, RECENT, Mark, Marks
 
 
@@ -75,3 +79,35 @@ def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_le
     (curve,) = marks.comparison().curves
     assert curve.points[-1].round < 10_000
     assert sum(one.total for one in curve.points) == 2 * PLACES * 16, "its marks count, but are not drawn"
+
+
+def member(node: int, epoch: int, right: int = 4) -> Mark:
+    return Mark(
+        origin=PEER_ID_PREFIX + node.to_bytes(32, "big"), epoch=epoch, round=1, learned=1, model="a", right=right, total=16
+    )
+
+
+def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) -> None:
+    path, now = tmp_path / "marks" / "ab.msgpack", 1000 * 600.0
+    assert marks_kept.read(path, now) == []
+    known = Marks(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
+    marks_kept.write(path, known.newest(marks_kept.MOST))
+    again = marks_kept.read(path, now)
+    assert len(again) == marks_kept.MOST
+    assert min(mark.epoch for mark in again) > 0, "the oldest are let go"
+    assert Marks(ranked=True, known=again).comparison().entrants == known.comparison().entrants
+    assert path.stat().st_size < marks_kept.MAX_BYTES
+
+
+def test_marks_that_cannot_be_are_not_believed(tmp_path: Path) -> None:
+    path, now = tmp_path / "ab.msgpack", 1000 * 600.0
+    lies = [member(1, 2000), member(2, 7, right=17), mark(3, 7)]  # of the future, more than all, nobody's
+    marks_kept.write(path, [*lies, member(4, 7)])
+    assert marks_kept.read(path, now) == [member(4, 7)]
+
+
+def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "ab.msgpack"
+    path.write_bytes(b"\x91nonsense")
+    assert marks_kept.read(path, 0.0) == []
+    assert path.with_suffix(".damaged").read_bytes() == b"\x91nonsense"

@@ -32,8 +32,8 @@ ENTRANTS = 100  # told of, of a private swarm
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOptions:
-    """The network part of the settings; `key` is that of a private swarm."""
+def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "") -> SwarmOptions:
+    """The network part of the settings, under this charter (its hash in hex); `key` is that of a private swarm."""
     return SwarmOptions(
         host=chosen.swarm.host,
         port=chosen.swarm.port,
@@ -50,6 +50,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"") -> SwarmOpt
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
         standings=home.standings,
+        marks=home.marks(charter) if charter else None,
     )
 
 
@@ -95,10 +96,10 @@ async def join(
         teller.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = telling.Titles(charter)
-    key, me = admission.kept(home.admission(charter.digest.hex())), text_of(myself.peer_id)
-    node = SwarmNode(
-        options_of(home, chosen, key), charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me))
-    )
+    digest = charter.digest.hex()
+    key, me = admission.kept(home.admission(digest)), text_of(myself.peer_id)
+    options = options_of(home, chosen, key, digest)
+    node = SwarmNode(options, charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me)))
     stack.push_async_callback(node.close)
     await node.start()
     return node

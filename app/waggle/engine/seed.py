@@ -34,7 +34,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
     key = admission.kept(home.admission(charter.digest.hex()))
-    options = others.options_of(home, chosen, key)
+    options = others.options_of(home, chosen, key, charter.digest.hex())
     # Its address is written down in invites: the port it found free at first stays its own.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = identity.load_or_create(home.identity)

@@ -202,7 +202,8 @@ class Swarms:
         if self.charter is not None and self.charter.digest.hex() == digest:
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         book.write(self._home.swarms, known.without(digest))
-        for kept in (self._path(digest), self._home.known_peers_of(digest), self._home.admission(digest)):
+        home = self._home
+        for kept in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
             kept.unlink(missing_ok=True)
         self._looked.pop(digest, None)
         return (self._told(),)

@@ -55,7 +55,9 @@ class Gathering:
         depth: directory.Depth,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
+        heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
     ) -> None:
+        self._heard = heard
         self._options = options
         self._charter = charter
         self._digest = charter.digest
@@ -104,6 +106,7 @@ class Gathering:
         self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
+        self._heard(current)
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided()},

@@ -23,15 +23,14 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
     version: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*$")]
     charter: announcement.Digest
     announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing to offer
-    sheet: Annotated[bytes, msgspec.Meta(max_length=32)] = b""  # sha256 of its newest answer sheet; empty: it publishes none
 
 
 _decoder = msgspec.msgpack.Decoder(Greeting)
 
 
-def write(charter: bytes, announced: bytes, sheet: bytes = b"") -> bytes:
+def write(charter: bytes, announced: bytes) -> bytes:
     """Our own greeting."""
-    return msgspec.msgpack.encode(Greeting(PROTOCOL, __version__[:64], charter, announced, sheet))
+    return msgspec.msgpack.encode(Greeting(PROTOCOL, __version__[:64], charter, announced))
 
 
 def read(blob: bytes) -> Greeting:

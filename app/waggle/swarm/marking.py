@@ -7,16 +7,18 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from waggle.errors import BadRecord, CharterError, VerifierError, VerifierKilled
-from waggle.swarm import greeting, sheet
+from waggle.swarm import marks_kept, sheet
 from waggle.swarm.admission import Admission
+from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door
 from waggle.swarm.identity import Identity
-from waggle.swarm.marks import Mark, Marks
+from waggle.swarm.marks import MAX_NODES, Mark, Marks
 from waggle.swarm.news import News, RecordDropped, SheetsMarked
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.sheet import Sheet
@@ -30,7 +32,8 @@ from waggle.tasks.verifier import Verifier
 
 SLOWER = 10.0  # times the tempo, between two looks: an exam stands for ten minutes
 ASKED = 8  # peers at one look
-SLOWEST = 60.0  # times the tempo, before a peer that has no new one is asked again
+SLOWEST = 60.0  # times the tempo, before a peer that did not give its sheet is asked again
+KEEP_S = 60.0  # between two writings of the marks
 
 
 class Marking:
@@ -48,17 +51,20 @@ class Marking:
         *,
         trust: Trust,
         traffic: Traffic,
+        lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self.on = options.leaderboard
+        self.own = b"", b""  # our newest sheet and its sha256; empty: there is none to give
         self.exams = Exams(verifier, charter)
-        self.marks = Marks(ranked=charter.is_private, clock=clock)
+        self.marks = Marks(ranked=charter.is_private, clock=clock, known=marks_kept.read(options.marks, clock()))
         self._options, self._charter, self._identity, self._admission = options, charter, identity, admission
         self._verifier, self._tell, self._clock = verifier, tell, clock
-        self._trust, self._traffic = trust, traffic
-        self._news = False  # something was marked that nobody was told of
-        self._own = b"", b""  # our newest sheet and its sha256; empty: there is none to give
+        self._trust, self._traffic, self._lodged = trust, traffic, lodged
+        self._news = self.marks.sheets > 0  # something was marked that nobody was told of
+        self._kept = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
+        self._named: dict[bytes, Announcement] = {}  # who named a sheet, at the last look into the directory
         self._resting: dict[bytes, float] = {}  # peer id -> not asked until, monotonic
-        self._read: dict[bytes, bytes] = {}  # peer id -> sha256 of the sheet that was read last
+        self._read: OrderedDict[bytes, bytes] = OrderedDict()  # peer id -> sha256 of the sheet that was read last
         self._judging: asyncio.Future[int] | None = None
 
     async def run(self, connection: Door) -> None:
@@ -73,12 +79,17 @@ class Marking:
         """Wait for the marking under way: a verifier closed in the middle of it would start again."""
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
+        self._keep()
 
     def turn(self, *, on: bool) -> None:
         """Take part from now on, or no more: then one's own sheet is given to nobody any more."""
         self.on = on
         if not on:
-            self._own = b"", b""
+            self.own = b"", b""
+
+    def heard(self, announced: Mapping[bytes, Announcement]) -> None:
+        """These announcements were seen just now."""
+        self._named = {origin: each for origin, each in announced.items() if each.sheet}
 
     def signed(self, epoch: int, round_number: int, learned: int, model: str, answers: Sequence[Completion]) -> bytes:
         """Our own sheet, ready to be published. From any thread."""
@@ -92,48 +103,44 @@ class Marking:
         """Give this sheet of ours to whoever asks. `right` is what our own verifier says of it."""
         if not self.on or not blob:
             return
-        self._own = blob, hashlib.sha256(blob).digest()
+        self.own = blob, hashlib.sha256(blob).digest()
         with suppress(BadRecord):  # made an epoch or more ago: the computer slept over it
             own = sheet.read(blob, self._charter, origin=self._identity.peer_id, now=self._clock())
             self._count(own, right)
         self._say()
 
-    @property
-    def named(self) -> bytes:
-        """The sha256 of the sheet that is given out; empty where there is none."""
-        return self._own[1]
-
     def get(self, sha256: bytes) -> bytes:
         """The sheet of this hash, while it is given out."""
-        return self._own[0] if sha256 and sha256 == self._own[1] else b""
+        return self.own[0] if sha256 and sha256 == self.own[1] else b""
 
     async def _look(self, connection: Door) -> None:
-        now, epoch, welcome = time.monotonic(), epoch_at(self._clock()), self._trust.welcome()
+        now, epoch = time.monotonic(), epoch_at(self._clock())
         self._resting = {peer_id: until for peer_id, until in self._resting.items() if until > now}
-        self._read = {peer_id: sha256 for peer_id, sha256 in self._read.items() if peer_id in welcome}
-        here = sorted(one for one in welcome - set(self._resting) if self.marks.epoch_of(one) < epoch)
-        for peer_id in random.sample(here, min(len(here), ASKED)):
+        left_alone = {self._identity.peer_id, *self._resting, *self._trust.avoided()}
+        new = [
+            (peer_id, each)
+            for peer_id, each in sorted(self._named.items())
+            if peer_id not in left_alone and each.sheet != self._read.get(peer_id) and self.marks.epoch_of(peer_id) < epoch
+        ]
+        for peer_id, each in random.sample(new, min(len(new), ASKED)):
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
             try:
-                await self._ask(connection, peer_id)
-            except PeerAway:  # it has just left, or gives nothing now
-                continue
+                await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted and told; the others are heard
                 self._trust.rejected(peer_id, bad.title)
                 self._tell(RecordDropped(origin=peer_id, reason=bad.title))
         self._say()
+        if now - self._kept[0] > KEEP_S:
+            self._keep()
 
-    async def _ask(self, connection: Door, peer_id: bytes) -> None:
-        said = greeting.read(await connection.dht.greet(peer_id))
-        if said.charter != self._charter.digest or said.sheet in (b"", self._read.get(peer_id)):
-            return
+    async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
         if not self._traffic.may_receive(sheet.MAX_BYTES):  # a limit that the person set
             return
-        blob = await connection.dht.pull(peer_id, said.sheet, self._options.patience, self._admission.certificate())
+        blob = await self._pull(connection, peer_id, said)
         self._traffic.received(len(blob))
         if not blob:  # it gives no more for now
             return
-        self._read[peer_id] = said.sheet
+        self._remember(peer_id, said.sheet)
         if hashlib.sha256(blob).digest() != said.sheet:
             raise BadRecord("not the answer sheet that was named")
         found = sheet.read(blob, self._charter, origin=peer_id, now=self._clock())
@@ -141,6 +148,26 @@ class Marking:
             raise BadRecord("no member of this private swarm")
         if self.marks.epoch_of(peer_id) < found.epoch:
             await self._mark(found)
+
+    async def _pull(self, connection: Door, peer_id: bytes, said: Announcement) -> bytes:
+        """From itself, or from those who give it out for it."""
+        blob = self._lodged(said.sheet)
+        for giver in said.via or (peer_id,):
+            with suppress(PeerAway):  # it has just left: another gives it, or it is asked again later
+                blob = blob or await connection.dht.pull(giver, said.sheet, self._options.patience, self._admission.certificate())
+        return blob
+
+    def _remember(self, peer_id: bytes, sha256: bytes) -> None:
+        self._read[peer_id] = sha256
+        self._read.move_to_end(peer_id)
+        if len(self._read) > MAX_NODES:
+            self._read.popitem(last=False)
+
+    def _keep(self) -> None:
+        """Write the marks down where there are new ones."""
+        if self.marks.sheets != self._kept[1]:
+            marks_kept.write(self._options.marks, self.marks.newest(marks_kept.MOST))
+        self._kept = time.monotonic(), self.marks.sheets
 
     async def _mark(self, found: Sheet) -> None:
         self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found))

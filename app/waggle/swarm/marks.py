@@ -6,10 +6,14 @@ Rounds are each node's own, whenever it played them: so a slow computer stands b
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import msgspec
 
+from waggle.swarm.announcement import PeerId
 from waggle.swarm.identity import name_of, text_of
+from waggle.swarm.record import MAX_MODEL, Count
+from waggle.tasks.questions import EPOCH_SECONDS
 
 MAX_NODES = 500  # the longest unmarked are forgotten first
 KEPT = 288  # marks of one node: two days of ten minutes each
@@ -22,13 +26,13 @@ FARTHEST = 8  # times as many rounds as the node in the middle has: beyond that 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """What one sheet was worth. All but `right`, `total` and `epoch` is what its writer says of itself."""
 
-    origin: bytes
-    epoch: int
-    round: int
-    learned: int
-    model: str
-    right: int
-    total: int
+    origin: PeerId
+    epoch: Count
+    round: Count
+    learned: Count
+    model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
+    right: Count
+    total: Annotated[int, msgspec.Meta(ge=1)]
 
     @property
     def together(self) -> bool:
@@ -78,10 +82,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class Marks:
     """One mark a node and epoch. Belongs to the loop's thread; bounded, whoever comes."""
 
-    def __init__(self, *, ranked: bool, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, ranked: bool, clock: Callable[[], float] = time.time, known: Sequence[Mark] = ()) -> None:
         self._ranked, self._since = ranked, clock()
         self._nodes: OrderedDict[bytes, deque[Mark]] = OrderedDict()
-        self._sheets = 0
+        self.sheets = 0  # marked so far
+        for mark in sorted(known, key=lambda one: one.epoch):
+            self._since = min(self._since, mark.epoch * EPOCH_SECONDS)
+            self.add(mark)
 
     def add(self, mark: Mark) -> bool:
         """False where that node's sheet of that epoch, or of a later one, was marked before."""
@@ -92,8 +99,12 @@ class Marks:
         self._nodes.move_to_end(mark.origin)
         if len(self._nodes) > MAX_NODES:
             self._nodes.popitem(last=False)
-        self._sheets += 1
+        self.sheets += 1
         return True
+
+    def newest(self, count: int) -> list[Mark]:
+        """The last so many, those of the latest epochs."""
+        return sorted((mark for marks in self._nodes.values() for mark in marks), key=lambda one: one.epoch)[-count:]
 
     def epoch_of(self, origin: bytes) -> int:
         """The epoch of a node's last marked sheet; -1 where there is none."""
@@ -108,7 +119,7 @@ class Marks:
             curves=tuple(_curves([mark for marks in self._nodes.values() for mark in marks])),
             entrants=tuple(sorted(entrants, key=order)),
             ranked=self._ranked,
-            sheets=self._sheets,
+            sheets=self.sheets,
             since=self._since,
         )
 

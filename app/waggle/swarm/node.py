@@ -82,19 +82,18 @@ class SwarmNode:
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._sent, depth = Sent(clock), Depth()
-        self._offers = Offers(identity, charter, self._admission, clock, options.tempo, self._sent, depth)
-        self._gateway = Gateway(
-            self._digest, identity, self._admission,
-            admits=self._trust.admits, give=self._give, take=self._take,
-            listed=self._list, announce=self._announce_for, pull=self._pull_for,
+        self._offers = Offers(
+            identity, charter, self._admission, clock, options.tempo, self._sent, depth, sheet=lambda: self._marking.own
+        )  # fmt: skip
+        self._gateway = self._door_for_others()
+        self._marking = Marking(
+            options, charter, identity, self._admission, verifier, hear, clock,
+            trust=self._trust, traffic=self._traffic, lodged=self._gateway.get,
         )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, lodged=self._gateway.get,
-            mine=lambda: self._offers.expires,
-        )  # fmt: skip
-        self._marking = Marking(
-            options, charter, identity, self._admission, verifier, hear, clock, trust=self._trust, traffic=self._traffic
+            mine=lambda: self._offers.expires, heard=self._marking.heard,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         self._listing = asyncio.Lock()
@@ -110,6 +109,13 @@ class SwarmNode:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told = (0.0, 0.0)
+
+    def _door_for_others(self) -> Gateway:
+        return Gateway(
+            self._digest, self._identity, self._admission,
+            admits=self._trust.admits, give=self._give, take=self._take,
+            listed=self._list, announce=self._announce_for, pull=self._pull_for,
+        )  # fmt: skip
 
     def _page(self) -> Web:
         serve = self._gateway.serve if self._options.gateway else None
@@ -222,10 +228,14 @@ class SwarmNode:
             return 0
         blob = self._marking.signed(epoch, round, learned, model, answers)
         try:
-            loop.call_soon_threadsafe(self._marking.publish, blob, right)
+            loop.call_soon_threadsafe(self._publish, blob, right)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
             return 0
         return len(blob)
+
+    def _publish(self, blob: bytes, right: int) -> None:
+        self._marking.publish(blob, right)
+        self._offers.renew()
 
     def sent(self) -> tuple[Message, ...]:
         """The last few messages that left this computer, newest first."""
@@ -280,8 +290,8 @@ class SwarmNode:
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         own = self._offers.get(sha256)
-        if own is not None:
-            return own.blob
+        if kept := own.blob if own else self._marking.get(sha256):
+            return kept
         if not self._traffic.may_receive(0):
             return b""
         blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
@@ -296,7 +306,7 @@ class SwarmNode:
         return self._trust.of(peer_id).source.encode() or peer_id
 
     def _greet(self) -> bytes:
-        return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced, self._marking.named))
+        return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced))
 
     def _keep_standings(self) -> None:
         with self._keeping:

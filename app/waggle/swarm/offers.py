@@ -45,7 +45,9 @@ class Offers:
         tempo: float,
         sent: Sent,
         depth: directory.Depth | None = None,
+        sheet: Callable[[], tuple[bytes, bytes]] = lambda: (b"", b""),
     ) -> None:
+        self._sheet = sheet
         self._depth = depth or directory.Depth()
         self._identity = identity
         self._admission = admission
@@ -105,7 +107,11 @@ class Offers:
         via = await connection.dht.lodge(sha256, offer.blob)
         for holder in via:
             self._sent.note("groups", offer.blob, holder)
-        signed, announced = self._signed(sha256, offer, via)
+        sheet, named = self._sheet()
+        if sheet:
+            for holder in await connection.dht.lodge(named, sheet):
+                self._sent.note("sheet", sheet, holder)
+        signed, announced = self._signed(sha256, offer, via, named)
         if not directory.is_current(announced, self._charter, self._clock()):
             self.announced = b""
             return
@@ -118,7 +124,7 @@ class Offers:
         epoch = epoch_at(self._clock())
         return directory.keys_to_publish(self._digest, peer_id, self._depth.bits, self._depth.seen, epoch)
 
-    def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...]) -> tuple[bytes, Announcement]:
+    def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
         self.expires = max(self.expires + 1, int((time.time() + LIFETIME_S) * 1000))
         announced = Announcement(
@@ -133,5 +139,6 @@ class Offers:
             depth=self._depth.bits,
             via=via,
             certificate=self._admission.certificate(),
+            sheet=sheet,
         )
         return announcements.signed(announced, self._identity), announced

@@ -26,6 +26,7 @@ class SwarmOptions:
     leaderboard: bool = False  # publish one's answers to each epoch's exam, and mark those of peers
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
     standings: Path | None = None  # where what was learned about peers is kept
+    marks: Path | None = None  # where what answer sheets were worth is kept
     peers_per_pull: int = 8  # K
     pool_capacity: int = 256  # groups
     tempo: float = 1.0  # between two looks into the directory while the pool is short

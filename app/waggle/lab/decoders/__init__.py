@@ -24,6 +24,7 @@ ROOMS = {
     "identity": "swarm",
     "known_peers": "swarm",
     "standings": "swarm",
+    "marks": "swarm",
     "charter": "tasks",
     "reply": "tasks",
     "settings": "settings",

@@ -1,4 +1,4 @@
-"""The decoders of the swarm room: what the network and invite links bring, and two files."""
+"""The decoders of the swarm room: what the network and invite links bring, and three files."""
 
 import contextlib
 import hashlib
@@ -16,7 +16,7 @@ from waggle.lab.decoders import Decoder
 from waggle.swarm import address as addresses
 from waggle.swarm import admission as admissions
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory
+from waggle.swarm import directory, marks_kept
 from waggle.swarm import gateway as gateways
 from waggle.swarm import greeting as greetings
 from waggle.swarm import guard as guards
@@ -29,6 +29,7 @@ from waggle.swarm import standings as kept_standings
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
+from waggle.swarm.marks import Mark, Marks
 from waggle.swarm.record import Record
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.trust import Trust
@@ -257,6 +258,21 @@ def standings(scratch: Path) -> Decoder:
         assert kept_standings.read(path) == after.all()
 
     return Decoder((b"[]", msgspec.json.encode(trust.all())), check)
+
+
+def marks(scratch: Path) -> Decoder:
+    """The file of marks: never an error, and whatever is believed of it can be drawn."""
+    path = scratch / "marks.msgpack"
+    mark = Mark(origin=_signer(scratch).peer_id, epoch=epoch_at(NOW), round=7, learned=3, model="starter", right=4, total=16)
+
+    def check(data: bytes) -> None:
+        path.write_bytes(data)
+        known = Marks(ranked=True, clock=lambda: NOW, known=marks_kept.read(path, NOW))
+        assert all(point.right <= point.total for curve in known.comparison().curves for point in curve.points)
+        marks_kept.write(path, known.newest(marks_kept.MOST))
+        assert marks_kept.read(path, NOW) == known.newest(marks_kept.MOST)
+
+    return Decoder((b"\x90", msgspec.msgpack.encode([mark])), check)
 
 
 @dataclass(frozen=True)
