@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures the .deb where there is nothing of ours, and writes packaging.json beside this file; standard library only.
 
-    sudo python3 tests/measured/packaging.py [--clone FOLDER] [--root FOLDER]
+    sudo python3 tests/measured/packaging.py [--clone FOLDER] [--root FOLDER] [--pictures FOLDER]
 
 In a clean clone the .deb is built (`--clone` goes on with one that has dist/ already). In a bare Debian 12, without any Python,
 made by debootstrap (`--root` goes on with one), it is installed by apt, started from its desktop entry on a virtual screen by an
-ordinary user, upgraded to a newer one and purged. Wants root, debootstrap, Xvfb, xwininfo, xdotool and the network.
+ordinary user, joined there by a second one who opens an invite link, upgraded to a newer one and purged. Wants root, debootstrap,
+Xvfb, xwininfo, xdotool and the network.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +25,11 @@ from pathlib import Path
 import keep
 
 ENTRY = "/usr/share/applications/io.waggle.Waggle.desktop"
-USER = "ann"
+USER, OTHER = "ann", "bob"
 SECONDS = 300.0
-CONTINUE = (1118, 698)  # in a window of the size that it first has
-OTHERS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache"}
+CONTINUE, JOIN = (1118, 698), (1145, 468)  # in a window of the size that it first has
+OTHERS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache",
+          "usr/share/applications/mimeinfo.cache"}  # fmt: skip
 
 
 def main() -> int:
@@ -34,6 +37,7 @@ def main() -> int:
     asked = argparse.ArgumentParser()
     asked.add_argument("--clone", type=Path)
     asked.add_argument("--root", type=Path)
+    asked.add_argument("--pictures", type=Path)
     chosen = asked.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         clone = chosen.clone or build(Path(folder) / "clone")
@@ -41,12 +45,11 @@ def main() -> int:
         subprocess.run(["cp", "-a", str(chosen.root or bare(Path(folder) / "bare")), str(root)], check=True)
         built = json.loads((clone / "dist/build.json").read_text())
         with mounted(root), screen(root) as display:
-            figures = live(clone, root, display) | unfrozen(clone, Path(folder) / "home", display)
+            figures = live(clone, root, display, chosen.pictures) | unfrozen(clone, Path(folder) / "home", display)
     sizes = {"deb_mib": next(size for name, size in built["mib"].items() if name.endswith(".deb")), **built}
     kept = ("deb_mib", "mib", "installed_mib", "largest_parts_mib", "cpu_seconds", "peak_mib", "seconds")
     named = {"cpu_seconds": "build_cpu_s", "peak_mib": "build_peak_mib", "seconds": "build_s", "mib": "artefacts_mib"}
     figures |= {named.get(name, name): sizes[name] for name in kept}
-    figures["load_average"] = round(os.getloadavg()[0], 1)  # whoever else uses this computer slows every start
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=clone, text=True).strip()
     keep.write(Path(__file__).resolve(), dict(sorted(figures.items())), commit=commit)
     return 0
@@ -73,9 +76,10 @@ def mounted(root: Path) -> Iterator[None]:
         (root / place).mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", kind, kind, str(root / place)], check=True)
     (root / "dev/shm").chmod(0o1777)
-    inside(root, "useradd", "--create-home", "--uid", "1234", USER)
+    for number, user in enumerate((USER, OTHER), 1234):
+        inside(root, "useradd", "--create-home", "--uid", str(number), user)
     inside(root, "apt-get", "update", "-q")
-    inside(root, "apt-get", "install", "-y", "-q", "--no-install-recommends", "libglib2.0-bin")  # `gio launch`, as a desktop does
+    apt(root, "install", "libglib2.0-bin", "desktop-file-utils")  # start an entry, and know who opens a link, as a desktop does
     try:
         yield
     finally:
@@ -96,19 +100,21 @@ def screen(root: Path) -> Iterator[str]:
     server.wait()
 
 
-def live(clone: Path, root: Path, display: str) -> dict[str, object]:
-    """Installed, started, upgraded, purged."""
+def live(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, object]:
+    """Installed, started, joined by a second person, upgraded, purged."""
+    busy = round(os.getloadavg()[0], 1)  # whoever else uses this computer slows every start
     package = next((clone / "dist").glob("*.deb"))
     newer = raised(package, root)
     shutil.copy(package, root / "tmp/waggle.deb")
     apt(root, "install", *needed(package))  # so that what is left is the package's own doing
     before = listing(root)
     apt(root, "install", "/tmp/waggle.deb")
-    home = root / f"home/{USER}/.local/share/waggle"
-    figures: dict[str, object] = {}
+    home = home_of(root, USER)
+    figures: dict[str, object] = {"load_average_before": busy}
     first = start(root, display, home)
     figures |= {f"{name}_frozen_first": value for name, value in first.items()}
     figures |= {f"{name}_frozen": value for name, value in start(root, display, home).items()}
+    figures |= invited(clone, root, display, pictures)
     rounds = newest_round(home)
     apt(root, "install", f"/tmp/{newer.name}")
     start(root, display, home)
@@ -117,6 +123,8 @@ def live(clone: Path, root: Path, display: str) -> dict[str, object]:
     rounds = newest_round(home)
     start(root, display, home)
     figures["rounds_kept_by_a_downgrade"] = rounds <= newest_round(home)
+    inside(root, "su", OTHER, "-c", "waggle goodbye --remove all,identity")
+    figures["left_by_goodbye"] = sorted(path.name for path in home_of(root, OTHER).rglob("*"))
     apt(root, "purge", "waggle")
     left = sorted(listing(root) - before)
     return figures | {"left_after_purge_files": len(left), "left_after_purge": left[:20], "data_kept_by_purge": home.is_dir()}
@@ -141,13 +149,62 @@ def needed(package: Path) -> list[str]:
 
 
 def start(root: Path, display: str, home: Path) -> dict[str, float]:
-    """Open the desktop entry as an ordinary user; until the window stands, and until a round is played; then close it."""
-    environment = {"DISPLAY": display, "HOME": f"/home/{USER}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    """Open the desktop entry; until the window stands, and until a round is played; then close it."""
     began, now = time.monotonic(), time.time()
-    launched = ["chroot", f"--userspec={USER}", str(root), "gio", "launch", ENTRY]
-    subprocess.run(launched, env=environment, check=True)
-    try:
+    with opened(root, display, USER, "launch", ENTRY):
         return watched(display, home, began, now)
+
+
+def invited(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, float]:
+    """One makes a swarm; another, who never started Waggle, opens the link to it and joins by clicks; until both have shared."""
+    home, other, now = home_of(root, USER), home_of(root, OTHER), time.time()
+    with opened(root, display, USER, "launch", ENTRY):
+        until(lambda: played_since(home, now), "a round")
+        link = invite(home)
+        began = time.monotonic()
+        with screen(root) as second, opened(root, second, OTHER, "open", link):
+            until(lambda: on_screen(second), "the window of the other")
+            until(lambda: any(other.glob("events/*")) or go_on(second, other), "the engine of the other")
+            until(lambda: has(other, "StartedAgain") or click(second, JOIN), "the way there")
+            until(lambda: all(has(one, "PeerGroupsArrived") for one in (home, other)), "groups of each other")
+            took = time.monotonic() - began
+            if pictures:
+                picture(clone, display, pictures / "inviting.png")
+                picture(clone, second, pictures / "joined.png")
+            return {"joined_by_link_s": round(took, 1)}
+
+
+def invite(home: Path) -> str:
+    """Asked of the engine as its window would: make a swarm, go there, and write a link to it."""
+    made = asked(home, "CreateSwarm", name="Two laptops", specialties=[["base_conversion", "easy"]])["swarm"]
+    charter = made["charter"]  # type: ignore[index]
+    asked(home, "ChooseSwarm", charter=charter)
+    until(lambda: any(event["type"] == "Ready" and event["charter"] == charter for event in recorded(home)), "the new swarm")
+    return str(asked(home, "WriteInvite")["link"])
+
+
+def asked(home: Path, command: str, **fields: object) -> dict[str, object]:
+    """The first answer of an engine."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(home / "control/engine.sock"))
+        asking.sendall(json.dumps({"type": command, "id": "asked", **fields}).encode() + b"\n")
+        answer: dict[str, object] = json.loads(asking.makefile("rb").readline())
+    if answer["type"] == "CommandRefused":
+        sys.exit(f"{command}: {answer['title']}")
+    return answer
+
+
+def home_of(root: Path, user: str) -> Path:
+    return root / f"home/{user}/.local/share/waggle"
+
+
+@contextlib.contextmanager
+def opened(root: Path, display: str, user: str, *gio: str) -> Iterator[None]:
+    """What a desktop does for an ordinary user, with an entry of the menu or a link; all of Waggle is closed in the end."""
+    environment = {"DISPLAY": display, "HOME": f"/home/{user}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    subprocess.run(["chroot", f"--userspec={user}", str(root), "gio", *gio], env=environment, check=True)
+    try:
+        yield
     finally:
         close(display, root)
 
@@ -162,9 +219,19 @@ def watched(display: str, home: Path, began: float, now: float) -> dict[str, flo
 def go_on(display: str, home: Path) -> None:
     """Click where the first start's questions have "Continue", while no engine has said anything."""
     if not any(home.glob("events/*")):
-        command = ["xdotool", "mousemove", *map(str, CONTINUE), "click", "1"]
-        subprocess.run(command, env={**os.environ, "DISPLAY": display}, check=False)
-        time.sleep(0.5)  # for the next question to stand
+        click(display, CONTINUE)
+
+
+def click(display: str, place: tuple[int, int]) -> None:
+    command = ["xdotool", "mousemove", *map(str, place), "click", "1"]
+    subprocess.run(command, env={**os.environ, "DISPLAY": display}, check=False)
+    time.sleep(0.5)  # for what follows to stand
+
+
+def picture(clone: Path, display: str, path: Path) -> None:
+    code = "import sys; from PIL import ImageGrab; ImageGrab.grab(xdisplay=sys.argv[1]).save(sys.argv[2])"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([clone / ".venv/bin/python", "-c", code, display, path], check=True)
 
 
 def unfrozen(clone: Path, home: Path, display: str) -> dict[str, float]:
@@ -199,6 +266,10 @@ def played_since(home: Path, moment: float) -> float:
     """When the first round after a moment ended; 0 while there is none."""
     ends = (float(event["at"]) for event in recorded(home) if event["type"] == "RoundCompleted")  # type: ignore[arg-type]
     return next((at for at in ends if at > moment), 0.0)
+
+
+def has(home: Path, kind: str) -> bool:
+    return any(event["type"] == kind for event in recorded(home))
 
 
 def newest_round(home: Path) -> int:
