@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 import tomllib
 import venv
@@ -62,6 +64,13 @@ QT_LIBRARIES = {
 # Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores. In their own order:
 # the longest files, end_to_end, come early, and none of them is left to one worker at the end.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+
+# Setting up makes an environment, which Debian's Python alone cannot, and compiles pycosat, of which there are no wheels.
+SET_UP = {
+    "python3-venv": lambda: importlib.util.find_spec("ensurepip"),
+    "gcc": lambda: shutil.which("cc") or shutil.which("gcc"),
+    "python3-dev": lambda: (Path(sysconfig.get_path("include")) / "Python.h").exists(),
+}
 
 TEST_PROGRAMS = {"Xvfb": "xvfb", "xwininfo": "x11-utils"}  # a screen for the window's end-to-end tests
 
@@ -126,6 +135,7 @@ def setup() -> None:
     if mark.exists() and mark.read_text() == stamp():
         return
     began = time.time()
+    get(missing_to_set_up(), "Setting up needs what is not here.")
     if not PYTHON.exists():
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, with_pip=True, symlinks=not WINDOWS)
@@ -194,19 +204,27 @@ def missing_packages(*, for_tests: bool) -> list[str]:
     return missing
 
 
+def missing_to_set_up() -> list[str]:
+    """Debian packages without which .venv cannot be made here."""
+    return [package for package, here in SET_UP.items() if not here()] if sys.platform.startswith("linux") else []
+
+
 def libraries(*, for_tests: bool) -> None:
-    """Install what Qt lacks where we may (root on Debian), else print the one line that does."""
-    missing = missing_packages(for_tests=for_tests)
+    get(missing_packages(for_tests=for_tests), "Qt needs system libraries that are not here.")
+
+
+def get(missing: list[str], why: str) -> None:
+    """Install packages where we may (root on Debian), else say why they are needed and print the one line that does."""
     if not missing:
         return
     line = apt_line(missing)
     if shutil.which("apt-get") and os.geteuid() == 0:
-        print("Installing Qt's system libraries:", *missing, flush=True)
+        print("Installing:", *missing, flush=True)
         quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
         subprocess.check_call(["apt-get", "update"], **quiet)
         subprocess.check_call(line, **quiet)
         return
-    print("Qt needs system libraries that are not here. On Debian or Ubuntu:")
+    print(why, "On Debian or Ubuntu:")
     print("    sudo", *line)
     sys.exit(3)
 
@@ -222,11 +240,12 @@ def has_screen() -> bool:
 
 
 def doctor() -> int:
-    missing = missing_packages(for_tests=True)
+    unready, missing = missing_to_set_up(), missing_packages(for_tests=True)
     print(f"Python {sys.version.split()[0]}: {'fine' if OLDEST <= sys.version_info[:2] <= NEWEST else 'not supported'}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
+    print("What setting up needs:", "missing " + " ".join(unready) if unready else "all here")
     print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
-    if missing:
+    if missing := [*unready, *missing]:
         print("    sudo", *apt_line(missing))
     print("Screen:", "yes" if has_screen() else "no (the engine works without one)")
     return 3 if missing else 0
