@@ -61,9 +61,15 @@ def test_a_damaged_identity_is_named_and_kept(tmp_path):
     assert (tmp_path / "identity.key").read_bytes() == b"damaged"
 
 
-def test_an_unreachable_seed_stops_nobody_and_is_said(tmp_path):
-    lost = "/ip4/127.0.0.1/tcp/9/p2p/12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
-    with running(Engine(tmp_path, "swarm.host=127.0.0.1", f'swarm.seeds=["{lost}"]')) as engine:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ('swarm.seeds=["/ip4/127.0.0.1/tcp/9/p2p/12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"]',),
+        ('swarm.gateways=["ws://127.0.0.1:9/gateway"]', "swarm.light=true"),
+    ],
+)
+def test_an_unreachable_seed_or_gateway_stops_nobody_and_is_said(tmp_path, settings):
+    with running(Engine(tmp_path, "swarm.host=127.0.0.1", *settings)) as engine:
         engine.wait_round(2, 60)
         reached = engine.wait(events.ReachChanged, 30, lambda event: event.tried > 0)
         assert reached.reach in ("connecting", "alone")

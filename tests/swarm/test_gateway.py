@@ -79,6 +79,18 @@ async def test_groups_travel_both_ways_through_a_gateway(
         await node.close()
 
 
+async def test_before_a_gateway_answers_a_node_has_no_address_and_goes_on(
+    charter: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
+    node = SwarmNode(chosen, charter, fresh_identity(tmp_path, "light"), verifier, Ear())
+    try:
+        await node.start()
+        assert await node.addresses() == []
+    finally:
+        await node.close()
+
+
 async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Start, charter: Charter, tmp_path: Path) -> None:
     lender = await start("lender", web_port=0, gateway=True)
     address = f"ws://127.0.0.1:{lender.node.web_port}/gateway"

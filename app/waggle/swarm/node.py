@@ -167,8 +167,11 @@ class SwarmNode:
         return self._web.port
 
     async def addresses(self) -> list[str]:
-        """Where others reach this node, the most useful first; raises PeerAway while the network starts again."""
-        return await self._connection.dht.addresses()
+        """Where others reach this node, the most useful first; none while the network starts again, and behind gateways."""
+        try:
+            return await self._connection.dht.addresses()
+        except PeerAway:  # who needs one is told, and asks again
+            return []
 
     def limit(self, rate: float | None) -> None:
         """Hold payloads to so many bytes a second, each way; None: as many as there are."""
