@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import io
+import os
 import re
 import subprocess
 import sys
@@ -136,6 +137,17 @@ def test_an_older_pack_goes_when_a_newer_one_has_come(index: Hub, tmp_path: Path
     (tmp_path / "9.9.8/torch").mkdir(parents=True)
     fetch(pack_at(index.endpoint), tmp_path, quiet)
     assert not (tmp_path / "9.9.8").exists()
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11) or sys.platform != "linux", reason="the pack is for another Python")
+def test_the_installed_app_imports_torch_from_the_pack(tmp_path: Path) -> None:
+    torch = tmp_path / "waggle/cuda" / cuda_pack.shipped().torch / "torch"
+    torch.mkdir(parents=True)
+    (torch / "__init__.py").write_text("ORIGIN = 'the pack'", encoding="utf-8")
+    code = "import sys; sys.frozen = True; from waggle import cuda_pack; cuda_pack.use(); import torch; print(torch.ORIGIN)"
+    places = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
+    assert done.stdout == "the pack\n"
 
 
 def test_the_door_says_gets_and_removes(index: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
     made = view(HALF)
     assert made.offered
     assert made.act.text() == "Go on"
+    assert not made.remove.isHidden()
     made.act.click()
     qtbot.waitUntil(lambda: made._says.text().startswith("1.3 GB of 2.5 GB have come"))
     assert made._bar.value() == 52

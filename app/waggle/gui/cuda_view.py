@@ -83,7 +83,7 @@ class CudaView(QFrame):
         self._more.setText((tr("It takes %1.") if standing == "here" else more).replace("%1", disk))
         self.act.say(tr("Stop") if self.running else act)
         self.act.setVisible(self.running or bool(act))
-        self.remove.setVisible(standing in ("here", "begun") and not self.running)
+        self.remove.setVisible(self._root.is_dir() and not self.running)  # also one of an earlier version
         self._bar.setVisible(self.running)
         say_in(self._problem, problem, "bad")
 
