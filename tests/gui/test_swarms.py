@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui import qr
+from waggle.gui.ask_view import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Opened
 from waggle.gui.paint import Chip
@@ -20,7 +21,6 @@ from waggle.gui.parts import Button, Line
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
-from waggle.gui.try_view import AnswerRow, TryView, may_be_asked, outcome, shares
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -286,7 +286,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, TryView, list[AnyCommand]]
+Trying = tuple[Window, AskView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def trying(page: Page) -> Trying:
     window.redraw()
     assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
     tell(window, POSED)
-    return window, swarms._try, sent
+    return window, swarms._try.ask, sent
 
 
 def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:
@@ -403,11 +403,11 @@ def test_an_answer_that_did_not_travel_is_said() -> None:
     assert "was not shared" in outcome(TRIED, 5)
 
 
-def rows(view: TryView) -> list[AnswerRow]:
+def rows(view: AskView) -> list[AnswerRow]:
     return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
 
 
-def names(view: TryView) -> list[str]:
+def names(view: AskView) -> list[str]:
     return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
 
 

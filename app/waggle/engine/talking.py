@@ -92,6 +92,7 @@ class Talking:
     longest: int  # tokens of an answer in training
     tell: Callable[[talking.TurnGrew], None]  # from any thread
     _hushed: threading.Event | None = field(default=None, init=False)
+    _cleared: bool = field(default=False, init=False)  # while an answer was written: nobody waits for it
 
     async def obey(self, command: commands.TalkCommand) -> tuple[talking.TalkEvent, ...]:
         """Raises WaggleError for what cannot be said."""
@@ -99,12 +100,13 @@ class Talking:
             case commands.OfferTalk():
                 return (await asyncio.to_thread(self._offer),)
             case commands.Say():
-                return (await self._say(command),)
+                return await self._say(command)
             case commands.Hush():
                 self._hush()
                 return ()
             case commands.ClearTalk():
                 self._hush()
+                self._cleared = True
                 return (talking.TalkCleared(),)
             case _:
                 assert_never(command)
@@ -117,14 +119,16 @@ class Talking:
         taught = load_tokens(self.moments.folder).taught_to_chat
         return talking.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
 
-    async def _say(self, command: commands.Say) -> talking.TurnGrew:
+    async def _say(self, command: commands.Say) -> tuple[talking.TurnGrew, ...]:
         if not command.words.strip():
             raise EngineError("There is nothing to answer.", "Write something first.")
         if self._hushed is not None:
             raise EngineError("An answer is still being written.", "Wait for it, or stop it.")
         hushed = self._hushed = threading.Event()
+        self._cleared = False
         try:
-            return await asyncio.to_thread(self._answer, command, hushed)
+            told = await asyncio.to_thread(self._answer, command, hushed)
+            return () if self._cleared else (told,)
         finally:
             self._hushed = None
 

@@ -178,6 +178,8 @@ def _font(entry: TypeRole, scale: float) -> QFont:
     font.setWeight(QFont.Weight(entry.weight))
     font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, 100 + entry.tracking)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
-    if entry.tabular and entry.family != "mono":
+    if entry.family == "mono":
+        font.setFeature(QFont.Tag("calt"), 0)  # no ligatures: what a model wrote is shown letter by letter
+    elif entry.tabular:
         font.setFeature(QFont.Tag("tnum"), 1)
     return font

@@ -4,7 +4,7 @@ import html
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -249,6 +249,7 @@ class Button(QPushButton):
 
     def _tint(self) -> None:
         if not self._icon:
+            self.setIcon(QIcon())
             return
         role = "on_accent" if self._kind == "primary" else "text_soft"
         gap = 4 if self.text() and self.layoutDirection() == Qt.LayoutDirection.LeftToRight else 0
@@ -310,12 +311,13 @@ class Segments(QFrame):
 class Scrolled(QScrollArea):
     """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none."""
 
-    def __init__(self, box: QLayout) -> None:
+    def __init__(self, box: QLayout, ground: str = "scrolled") -> None:
         super().__init__()
         self._edges: tuple[int, int] | None = None
         self._inner = box
         inner = QWidget()
-        inner.setObjectName("scrolled")
+        inner.setObjectName(ground)
+        self.setProperty("ground", ground)
         inner.setLayout(box)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -339,8 +341,9 @@ class Scrolled(QScrollArea):
         self._inner.setContentsMargins(beside if away else edge, 0, edge if away else beside, below)
 
 
-def scrolled(box: QLayout) -> Scrolled:
-    return Scrolled(box)
+def scrolled(box: QLayout, ground: str = "scrolled") -> Scrolled:
+    """`ground` is what lies behind it: the window's, or a card's "surface"."""
+    return Scrolled(box, ground)
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:

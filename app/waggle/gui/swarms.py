@@ -88,7 +88,7 @@ class Swarms(Page):
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
         views = (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                 held(column(self._invitation, None)), scrolled(column(self._models)), scrolled(column(self._try)),
+                 held(column(self._invitation, None)), scrolled(column(self._models)), self._try,
                  scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
@@ -108,7 +108,7 @@ class Swarms(Page):
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            if isinstance(view, Scrolled):
+            if isinstance(view, Scrolled | TryView):
                 view.set_edges(edge, below)
             elif view is not None:
                 view.setContentsMargins(edge, 0, edge, below)

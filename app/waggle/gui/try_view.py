@@ -1,278 +1,53 @@
-"""Try it: one question, answered by the model at every moment that is kept; by you before it, and without names, if you like."""
-
-import random
+"""Try it: a question that can be judged, or a conversation; in both the model of now beside that of before."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle.gui.ask_view import AskView
+from waggle.gui.chat_view import ChatView
 from waggle.gui.look import Look
-from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
-from waggle.gui.pausing import command_id
-from waggle.gui.span_text import SpanText
-from waggle.gui.words import one_line, plural, reward, told, tr, visible
-from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion
-from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.gui.parts import Segments, column, row, scrolled
+from waggle.gui.words import tr
 from waggle.protocol.state import State
-from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
-
-RESTING = ("preparing", "problem", "stopped")
-LETTERS = "ABCDEFGHIJ"
-PINNED = 7  # the first question that is posed
-
-
-def moment(answered: Answered, newest: int) -> str:
-    """When the model answered so."""
-    if not answered.rounds:
-        return tr("Before any training")
-    if answered.rounds == newest:
-        return plural(answered.rounds, "Now, %n round", "Now, %n rounds")
-    return plural(answered.rounds, "After %n round", "After %n rounds")
-
-
-def verdict(answers: QuestionAnswered) -> str:
-    """What the answers show, in one sentence."""
-    right = [one for one in answers.answers if one.completion.reward >= RIGHT]
-    newest = answers.answers[-1]
-    if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
-        first = right[0].rounds
-        return plural(
-            first, "It learned this: wrong before training, right after %n round.",
-            "It learned this: wrong before training, right after %n rounds.",
-        )  # fmt: skip
-    if newest.completion.reward >= RIGHT:
-        return tr("It gets this one right.")
-    return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
-
-
-def shares(state: State) -> bool:
-    """Whether a person's own answers go to the swarm."""
-    chosen = state.settings
-    return chosen is not None and chosen.swarm.my_answers == "yes" and state.reach != "solo"
-
-
-def may_be_asked(state: State) -> bool:
-    """Whether to ask if they should: once, after an answer of one's own, and not where there is nobody."""
-    chosen, tried = state.settings, state.tried
-    answered = tried is not None and tried.mine is not None
-    return chosen is not None and chosen.swarm.my_answers == "ask" and state.reach != "solo" and answered
-
-
-def outcome(tried: QuestionAnswered, epoch: int) -> str:
-    """What became of a person's own answer; empty where it was to stay here."""
-    if tried.mine is None or not epoch:
-        return ""
-    if tried.shared:
-        return tr("Your answer goes to the swarm, marked human. Your own model does not learn from it.")
-    return tr("Your answer was not shared: it is too long, or has characters that do not travel.")
-
-
-class AnswerRow(QWidget):
-    """Whose answer, what it said, and how it was judged."""
-
-    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool) -> None:
-        super().__init__()
-        name = Line(look, who, "label")
-        name.setFixedWidth(160)
-        words = SpanText(look, 1)
-        words.say(completion.text, completion.start, completion.length, match="match")
-        words.setAccessibleName(f"{who}: {visible(completion.text)}")
-        good = completion.reward >= RIGHT
-        chip = Chip(look, reward(completion), "good" if good else "plain", "check" if good else "cross")
-        well = frame("well", column(words, margins=(12, 6, 12, 6)))
-        judged = held(row(chip, None))
-        judged.setFixedWidth(170)
-        if hidden:
-            judged.hide()
-        self.setLayout(row(name, (well, 1), judged, gap=12))
 
 
 class TryView(QWidget):
-    """Poses a question, lets a person answer first, then shows what the model said when."""
+    """Two ways to try it, of which one is seen."""
 
     commanded = Signal(object)
 
     def __init__(self, look: Look) -> None:
         super().__init__()
-        self._look, self._state = look, State()
-        self._titles: dict[str, str] = {}
-        self._specialty, self._number, self._waiting = "", PINNED, ""
-        self._shown: tuple[object, bool] | None = None
-        self._menu = menu_button(look, tr("Specialty"), small=True)
-        self._next = Button(look, tr("Another question"), small=True)
-        self._next.clicked.connect(self._another)
-        self._question, self._about = (
-            text(look, "", "mono", wrap=True),
-            Line(look, tr("It appears here when the engine runs"), "small", "text_soft"),
-        )
-        self._mine = QLineEdit()
-        self._mine.setFont(look.font("mono"))
-        self._mine.setAccessibleName(tr("Your own answer"))
-        self._mine.setPlaceholderText(tr("Your answer first, if you like; it stays here"))
-        self._mine.setMaxLength(500)
-        self._mine.setFixedHeight(look.size["control"])
-        self._mine.returnPressed.connect(self._ask)
-        self._go = Button(look, tr("Ask the model"), "primary")
-        self._go.clicked.connect(self._ask)
-        self._blind = QCheckBox(tr("Without names: guess which is which"))
-        self._blind.setFont(look.font("small"))
-        self._blind.setAccessibleName(self._blind.text())
-        self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
-        self._rows = column(gap=8)
-        self._title = Line(look, tr("A question it never trains on"), "heading")
-        head = row((self._title, 1), self._menu, self._next)
-        self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
-        self._well.hide()
-        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
-                      self._said, gap=10)  # fmt: skip
-        self._outcome = text(look, "", "small", "soft", wrap=True)
-        self._answers = card(row((self._verdict, 1), self._blind), self._rows, self._outcome, self._offer_row(), gap=12)
-        self.setLayout(column(asking, self._answers, None, gap=12))
-        self._answers.hide()
-        self._said.hide()
+        self.ask, self.chat = AskView(look), ChatView(look)
+        self.which = Segments(look, (tr("A question"), tr("Chat")), tr("How to try it"))
+        self.which.chosen.connect(self._choose)
+        self._views = QStackedWidget()
+        self._scrolled = scrolled(column(self.ask))
+        self._views.addWidget(self._scrolled)
+        self._views.addWidget(self.chat)
+        for view in (self.ask, self.chat):
+            view.commanded.connect(self.commanded)
+        self._head = row(self.which, None, self.chat.tools)
+        self.chat.tools.hide()
+        self.setLayout(column(self._head, (self._views, 1), gap=12))
+
+    def set_edges(self, edge: int, below: int) -> None:
+        """Room at the sides and below."""
+        self._head.setContentsMargins(edge, 0, edge, 0)
+        self._scrolled.set_edges(edge, below)
+        self.chat.setContentsMargins(edge, 0, edge, below)
 
     def show_state(self, state: State) -> None:
-        before, self._state = self._state, state
-        resting = state.phase in RESTING
-        self._offer()
-        self._show_sharing(before)
-        if self.isVisible() and not resting and self._specialty and not self._waiting and state.posed is None:
-            self._pose()
-        if state.posed is not None and state.posed is not before.posed and self._waiting == "pose":
-            self._show_question(state.posed)
-        if state.tried is not None and state.tried is not before.tried:
-            self._waiting = ""
-            self._draw()
-        why_not = tr("The engine is not running, or still starting.") if resting else ""
-        for button in (self._next, self._menu, self._go):
-            button.setEnabled(not why_not and not self._waiting)
-            button.setToolTip(why_not)
-        self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
+        self.ask.show_state(state)
+        self.chat.show_state(state)
 
     def refused(self, words: str) -> None:
-        self._waiting = ""
-        self._said.setText(visible(words))
-        self._said.show()
-        self.show_state(self._state)
+        """The engine did not do what was asked last."""
+        (self.ask, self.chat)[self.which.index].refused(words)
 
-    def _sharing_row(self) -> QWidget:
-        """Below the answer, while answers are shared."""
-        words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
-        keep = Button(self._look, tr("Keep my answers here"), "link")
-        keep.clicked.connect(lambda: self._set_sharing("no"))
-        self._sharing = held(
-            row(Sign(self._look, "share", "accent_text", 16), (text(self._look, words, "small", wrap=True), 1), keep)
-        )
-        self._sharing.hide()
-        return self._sharing
-
-    def _offer_row(self) -> QWidget:
-        """Asked once, after an answer of one's own."""
-        words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
-                   "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
-        share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
-        share.clicked.connect(lambda: self._set_sharing("yes"))
-        keep.clicked.connect(lambda: self._set_sharing("no"))
-        asked = row((text(self._look, words, "small", wrap=True), 1), share, keep, gap=10, margins=(14, 8, 10, 8))
-        self._asking = frame("well", asked)
-        self._asking.hide()
-        return self._asking
-
-    def _set_sharing(self, choice: str) -> None:
-        self.commanded.emit(ChangeSettings(id=command_id(), values={"swarm.my_answers": choice}))
-
-    def _show_sharing(self, before: State) -> None:
-        """A question to be shared is another one than those that no model trains on."""
-        state = self._state
-        sharing = shares(state)
-        self._title.say(tr("A question for the swarm") if sharing else tr("A question it never trains on"))
-        self._sharing.setVisible(sharing)
-        self._asking.setVisible(may_be_asked(state))
-        self._mine.setPlaceholderText(tr("Your answer first, if you like") if sharing
-                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
-        if state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before) and not self._waiting:
-            self._another()
-
-    def _offer(self) -> None:
-        ready = self._state.ready
-        titles = {one.dataset: told(one_line(one.title)) for one in ready.specialties} if ready else {}
-        if titles == self._titles:
-            return
-        self._titles = titles
-        menu, group = QMenu(self._menu), None
-        group = QActionGroup(menu)
-        for dataset, title in titles.items():
-            action = menu.addAction(title.replace("&", "&&"))
-            action.setCheckable(True)
-            action.setActionGroup(group)
-            action.triggered.connect(lambda _on=False, dataset=dataset: self._choose(dataset))
-        self._menu.setMenu(menu)
-        if self._specialty not in titles:
-            self._specialty = next(iter(titles), "")
-            self._menu.say(titles.get(self._specialty, tr("Specialty")), "down")
-
-    def _choose(self, dataset: str) -> None:
-        self._specialty = dataset
-        self._menu.say(self._titles[dataset], "down")
-        self._pose()
-
-    def _another(self) -> None:
-        self._number = random.randrange(1 << 20)  # which of many: nothing is drawn for training here
-        self._pose()
-
-    def _pose(self) -> None:
-        self._waiting = "pose"
-        self._said.hide()
-        sharing = shares(self._state)
-        self.commanded.emit(PoseQuestion(id=command_id(), specialty=self._specialty, number=self._number, to_share=sharing))
-
-    def _show_question(self, posed: QuestionPosed) -> None:
-        self._waiting = ""
-        self._question.setText(visible_lines(posed.question))
-        self._well.show()
-        pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
-        words = (fresh if posed.epoch else pinned).replace("%1", told(one_line(posed.title)))
-        self._about.say(words.replace("%2", str(posed.number)))
-        self._mine.clear()
-        self._shown = None
-        self._answers.hide()
-
-    def _ask(self) -> None:
-        if not self._go.isEnabled() or self._state.posed is None:
-            return
-        self._waiting = "ask"
-        self._said.hide()
-        mine, epoch = self._mine.text().strip(), self._state.posed.epoch
-        self.commanded.emit(AskModel(id=command_id(), specialty=self._specialty, number=self._number, mine=mine, epoch=epoch))
-        self.show_state(self._state)
-
-    def _draw(self) -> None:
-        tried, blind = self._state.tried, self._blind.isChecked()
-        if tried is None or (tried.specialty, tried.number) != (self._specialty, self._number) or self._shown == (tried, blind):
-            return
-        self._shown = (tried, blind)
-        while (item := self._rows.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        answers = list(tried.answers)
-        newest = answers[-1].rounds
-        if blind:
-            random.Random(tried.number).shuffle(answers)
-        for i, one in enumerate(answers):
-            who = tr("Answer %1").replace("%1", LETTERS[i]) if blind else moment(one, newest)
-            self._rows.addWidget(AnswerRow(self._look, who, one.completion, hidden=blind))
-        if tried.mine is not None:
-            self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
-        said = outcome(tried, self._state.posed.epoch if self._state.posed else 0)
-        self._outcome.setText(said)
-        self._outcome.setVisible(bool(said))
-        self._verdict.say(tr("Which one is the model of now?") if blind else verdict(tried))
-        self._answers.show()
-
-
-def visible_lines(words: str) -> str:
-    """A question as it is laid out, everything odd in it made visible."""
-    return "\n".join(visible(line) for line in words.strip().splitlines())
+    def _choose(self, index: int) -> None:
+        self._views.setCurrentIndex(index)
+        self.chat.tools.setVisible(index == 1)
+        (self.ask, self.chat)[index].show_state(self.chat.state)
+        if index == 1:
+            self.chat.message.setFocus()
