@@ -198,7 +198,8 @@ class Dht:
             async with asyncio.timeout(CONNECT_S):
                 await self._p2p.shutdown()
         except TimeoutError:  # it ignores the polite signal
-            child.kill()
+            with suppress(ProcessLookupError):  # it has ended just now
+                child.kill()
             await child.wait()
         await asyncio.wait([self._p2p._reader_task])
         await child.stdout.read()  # to its end, or the pipe would outlive the loop
