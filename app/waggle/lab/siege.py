@@ -84,6 +84,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     trigger_rate: float  # share of the last rounds' own completions that hold the planted phrase
     costs: Costs
     attacked: int | None = None  # rounds in which the hostile nodes did their worst; not counted in early sieges
+    lost_for: dict[str, int] = {}  # reason -> honest records or groups; not counted in early sieges
 
 
 class Besieged:
@@ -166,6 +167,7 @@ class Besieged:
             trigger_rate=self.words[True] / max(1, self.words.total()),
             costs=costs,
             attacked=attacked,
+            lost_for=dict(Counter(one.reason for one in dropped if one.origin in honest)),
         )
 
     async def close(self) -> None:
