@@ -89,13 +89,20 @@ def test_a_damaged_checkpoint_loses_nothing_the_journal_leads_there_from_the_one
         assert engine.wait(events.Ready).round == int(newest.name[1:]) > int(before.name[1:])
 
 
-def test_a_folder_that_was_copied_while_another_engine_runs_in_it_is_refused(tmp_path):
-    with running(Engine(tmp_path, SOLO)) as engine:
-        engine.wait(events.Ready)
-        said = failure(SOLO, home=tmp_path)
-        assert "Another engine is running" in said.title
-        assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
-        engine.wait_round(engine.rounds()[-1].round + 2 if engine.rounds() else 1, 60)
+def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_service_is_refused(tmp_path):
+    with running(Engine(tmp_path, SOLO)) as first:
+        first.wait(events.Ready)
+        with running(Program("engine", "--home", str(tmp_path), "--set", SOLO)) as service:
+            assert service.end() == 1
+            assert any(b"Another engine is running" in line for _, line in service.lines)
+        with running(Engine(tmp_path, SOLO)) as second, running(Engine(tmp_path, SOLO)) as closed:
+            for waiting in (second, closed):
+                assert waiting.wait(events.Preparing).part == "Waiting until another engine has left this folder"
+            assert closed.end() == 0, "its window is gone, and so is it"
+            assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
+            first.wait_round(first.rounds()[-1].round + 2 if first.rounds() else 1, 60)
+            assert first.end() == 0
+            assert second.wait(events.Ready).round == first.rounds()[-1].round + 1
 
 
 def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):

@@ -8,10 +8,12 @@ import argparse
 import asyncio
 import contextlib
 import signal
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from filelock import FileLock
 from msgspec import structs
 
 from waggle import paths, settings
@@ -25,7 +27,7 @@ from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.limits import GB, be_nice, memory_used
 from waggle.engine.meter import Meter
 from waggle.engine.person import Person
-from waggle.engine.prepare import Prepared, prepare
+from waggle.engine.prepare import PARTS, Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import rebuild
 from waggle.engine.teller import Teller
@@ -35,7 +37,7 @@ from waggle.protocol import commands, events, wire
 from waggle.protocol.gatherings import StartedAgain
 
 LOOK_SECONDS = 2.0
-LEAVING_SECONDS = 8.0
+LEAVING_SECONDS, LEAVING_LOOK_SECONDS = 60.0, 0.2  # an engine that is still loading its model hears late that its window is gone
 SMALLER = "It goes on in smaller parts, which take less memory."
 
 
@@ -50,9 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
+    desk = Desk()
+    _listen(desk, writer if arguments.stdio else None)
     try:
         home = _home(arguments.home)
-        claimed = control.claim(home, LEAVING_SECONDS if arguments.stdio else 0.0)  # one whose window has just gone may leave
+        claimed = await _claimed(home, desk, writer) if arguments.stdio else control.claim(home)
+        if claimed is None:
+            return 0
         teller = Teller(home.events)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
@@ -68,9 +74,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         if frugality.was_killed:
             teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
         be_nice(choices.now.computer.priority)  # before there are children
-        desk = Desk()
         server = await control.serve(home, desk.obey)
-        _listen(desk, writer if arguments.stdio else None)
         try:
             while await _contribute_or_go_back(home, choices, teller, desk, frugality):
                 pass
@@ -89,6 +93,26 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         teller.close()
         claimed.release()
     return 0
+
+
+async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer) -> FileLock | None:
+    """The folder, once an engine whose window has just gone has left it; None where this one's window is gone before that.
+
+    Raises EngineError when that does not leave, OSError.
+    """
+    ends, told = time.monotonic() + LEAVING_SECONDS, False
+    while not desk.stopped:
+        try:
+            return control.claim(home)
+        except EngineError:
+            if time.monotonic() > ends:
+                raise
+        if not told:
+            part = "Waiting until another engine has left this folder"
+            writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1)))
+            told = True
+        await asyncio.sleep(LEAVING_LOOK_SECONDS)
+    return None
 
 
 def _home(chosen: Path | None) -> paths.Home:
