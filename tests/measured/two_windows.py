@@ -153,8 +153,8 @@ def play(first: Person, second: Person, rounds: int) -> dict[str, object]:
     learned = time.monotonic()
     for person in (first, second):
         until(lambda person=person: len(rounds_of(person)) >= rounds, f"{person.who} stands still", 20.0 * rounds)
-    for person in (first, second):
-        for page in ("Peers", "Live", "Home"):  # on Live, another button is named Peers
+    for person, pages in ((first, ("Peers", "Home")), (second, ("Live", "Home"))):
+        for page in pages:
             person.click(page)
             person.picture(f"4-{person.who}-{page.lower()}")
     return {
@@ -173,9 +173,11 @@ def figures(rounds: list[RoundSummary]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def keep_events(person: Person) -> None:
-    """What was told in the swarm of the two, so that it can be played again."""
-    lines = b"".join(wire.line(event) for event in person.told())
+def keep_events(person: Person, rounds: int) -> None:
+    """What was told until so many rounds in the swarm of the two, so that it can be played again."""
+    told, last = person.told(), rounds_of(person)[rounds - 1]
+    ends = next(i for i, event in enumerate(told) if isinstance(event, events.RoundCompleted) and event.summary == last)
+    lines = b"".join(wire.line(event) for event in told[: ends + 1])
     (KEPT / f"events-of-{person.who}.jsonl.xz").write_bytes(lzma.compress(lines, preset=9))
 
 
@@ -212,7 +214,7 @@ def main() -> int:
         with at_a_window("one", Path(folder) / "one") as first, at_a_window("the-other", Path(folder) / "other") as second:
             found = play(first, second, chosen.rounds)
             for person in (first, second):
-                keep_events(person)
+                keep_events(person, chosen.rounds)
                 ctl.ask(person.home, commands.Stop(id="stop"))
         shutil.rmtree(folder, ignore_errors=True)
     keep.write(Path(__file__).resolve(), found)
