@@ -16,9 +16,10 @@ import pytest
 
 from policy.local_hub import Hub, local_hub, no_hub
 from waggle import cuda_pack
-from waggle.cuda_pack import PIECE, Pack, Wheel, fetch
+from waggle.cuda_pack import Pack, Wheel, fetch
 from waggle.engine import cuda
 from waggle.errors import CudaError
+from waggle.resuming import PIECE
 
 ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = "bees/cuda"

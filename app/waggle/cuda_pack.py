@@ -13,21 +13,22 @@ import os
 import platform
 import shutil
 import sys
-import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from waggle import paths
+from waggle import paths, resuming
 from waggle.errors import CudaError
 
-PIECE = 1 << 18  # bytes: at most so much is lost by a kill
+if TYPE_CHECKING:
+    import httpx2
+
 ROOM = 500_000_000  # bytes that stay free on the disk
-TRIES = 3  # in a row that brought not one byte
 DRIVER = Path("/proc/driver/nvidia/version")
 OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, waits in the settings"
 UNUSABLE = "CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed"
@@ -178,7 +179,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
 
     for _ in range(2):
         try:
-            _ask_until_whole(wheel, part, progress)
+            resuming.fetch(part, wheel.size, partial(_asked, wheel), progress)
         except httpx2.HTTPStatusError as error:
             title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
             raise CudaError(title, "Try again later; what has come is kept.") from error
@@ -193,38 +194,10 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     raise CudaError(f"{wheel.name} arrived damaged, twice.", "Something on the way changes files. Try another network.")
 
 
-def _ask_until_whole(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
-    """Ask for the rest of a file until it is here; a connection that breaks is made again."""
+@contextmanager
+def _asked(wheel: Wheel, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
     import httpx2
 
-    failures = 0
-    with part.open("ab") as written:
-        while (before := written.tell()) < wheel.size:
-            try:
-                _append(wheel, written, progress)
-            except httpx2.TransportError:
-                failures = 0 if written.tell() > before else failures + 1
-                if failures == TRIES:
-                    raise
-                time.sleep(failures)
-        os.fsync(written.fileno())
-
-
-def _append(wheel: Wheel, written: IO[bytes], progress: Callable[[int], None]) -> None:
-    """One request."""
-    import httpx2
-
-    headers = {"Accept-Encoding": "identity"}
-    if written.tell():
-        headers["Range"] = f"bytes={written.tell()}-"
     with httpx2.stream("GET", wheel.url, headers=headers, timeout=20.0, follow_redirects=True) as response:
         response.raise_for_status()
-        if response.status_code != 206:  # it does not know Range: from the start, then
-            written.seek(0)
-            written.truncate()
-        for piece in response.iter_bytes(PIECE):
-            written.write(piece)
-            written.flush()
-            if written.tell() > wheel.size:
-                return  # longer than the list says: its sum will not fit, and the disk is not endless
-            progress(written.tell())
+        yield response

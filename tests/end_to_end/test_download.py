@@ -5,8 +5,8 @@ from pathlib import Path
 from end_to_end.programs import Engine, Program, running
 from policy.local_hub import Hub, local_hub
 from waggle import paths
-from waggle.policy.hub import PIECE
 from waggle.protocol import commands, events
+from waggle.resuming import PIECE
 
 NAME = "bees/starter"
 CHOSEN = ("swarm.solo=true", f"model.name={NAME}", "learning.held_out_questions=1")

@@ -14,7 +14,8 @@ from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle import paths
 from waggle.errors import ModelError, Stopped
 from waggle.policy import hub as hub_module
-from waggle.policy.hub import PIECE, fetch
+from waggle.policy.hub import fetch
+from waggle.resuming import PIECE
 
 NAME = "bees/tiny"
 WEIGHTS = random.Random(0).randbytes(8 * PIECE + 1234)

@@ -12,20 +12,21 @@ import hashlib
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from waggle import paths
+from waggle import paths, resuming
 from waggle.errors import UNREADABLE, ModelError
 from waggle.policy import configuration
 
 if TYPE_CHECKING:
+    import httpx2
     from huggingface_hub import ModelInfo
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
@@ -34,9 +35,7 @@ NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
-PIECE = 1 << 18  # bytes: at most so much is lost by a kill
 ROOM = 100_000_000  # bytes that stay free on the disk
-TRIES = 3  # in a row that brought not one byte
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
@@ -148,7 +147,7 @@ class _Download:
         """Get whatever is missing, check everything, and give the folder its name."""
         from huggingface_hub.utils import build_hf_headers
 
-        self._headers = {**build_hf_headers(token=token or False), "Accept-Encoding": "identity"}
+        self._headers = build_hf_headers(token=token or False)
         unfinished = self._model.unfinished
         plan = _planned(unfinished) or self._plan(token)
         self._total = plan.total
@@ -192,12 +191,13 @@ class _Download:
     def _get(self, file: Wanted, commit: str) -> None:
         """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
         part = self._model.unfinished / f"{file.name}.part"
+        others = self._here - (part.stat().st_size if part.is_file() else 0)
         for _ in range(2):
-            self._complete(file, commit, part)
+            resuming.fetch(part, file.size, partial(self._asked, file, commit), partial(self._tell, others))
             if _is_whole(part, file):
+                self._here = others + file.size
                 os.replace(part, part.with_name(file.name))
                 return
-            self._here -= part.stat().st_size
             part.unlink()
             self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
         raise ModelError(
@@ -205,43 +205,19 @@ class _Download:
             "Something between the hub and this computer changes files. Try again from another network.",
         )
 
-    def _complete(self, file: Wanted, commit: str, part: Path) -> None:
-        """Ask for the rest of a file until the hub has given it; a connection that breaks is made again."""
-        import httpx2
+    def _tell(self, others: int, here: int) -> None:
+        self._progress(others + here, self._total)
 
-        failures = 0
-        with part.open("ab") as written:
-            while (before := written.tell()) < file.size:
-                try:
-                    self._append(file, commit, written)
-                    break
-                except httpx2.TransportError:
-                    failures = 0 if written.tell() > before else failures + 1
-                    if failures == TRIES:
-                        raise
-                    time.sleep(failures)
-            os.fsync(written.fileno())
-
-    def _append(self, file: Wanted, commit: str, written: IO[bytes]) -> None:
-        """One request."""
+    @contextmanager
+    def _asked(self, file: Wanted, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
 
         url = hf_hub_url(self._model.repository, file.name, revision=commit, endpoint=self._endpoint)
-        headers = {**self._headers, "Range": f"bytes={written.tell()}-"} if written.tell() else self._headers
-        with http_stream_backoff("GET", url, headers=headers, timeout=10.0, retry_on_exceptions=()) as response:
+        sent = {**self._headers, **headers}
+        with http_stream_backoff("GET", url, headers=sent, timeout=10.0, retry_on_exceptions=()) as response:
             hf_raise_for_status(response)
-            if written.tell() and response.status_code != 206:  # it does not know Range: from the start, then
-                self._here -= written.tell()
-                written.seek(0)
-                written.truncate()
-            for piece in response.iter_bytes(PIECE):
-                written.write(piece)
-                written.flush()
-                self._here += len(piece)
-                if written.tell() > file.size:
-                    return  # longer than was said: its sum will not fit, and the disk is not endless
-                self._progress(self._here, self._total)
+            yield response
 
 
 def plan_of(found: "ModelInfo") -> Plan:
