@@ -1,9 +1,11 @@
 """The teller: numbering, keeping, passing on."""
 
+import os
 import shutil
 
 import pytest
 
+from waggle.engine import stdio
 from waggle.engine import teller as tellers
 from waggle.engine.teller import Teller
 from waggle.protocol import events, wire
@@ -70,3 +72,25 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
     tmp_path.mkdir()
     teller.tell(events.EngineStopped(round=20))
     assert [type(event) for event in kept(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
+
+
+async def test_a_listener_that_does_not_read_for_long_costs_no_memory_and_then_gets_everything_known(teller):
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    teller.attach(writer, writer.waiting)
+    for number in range(2 * tellers.MOST_WAITING):
+        teller.tell(events.PhaseChanged(phase="contributing", round=number))
+    assert writer.waiting() <= tellers.MOST_WAITING
+    with os.fdopen(ours, "rb") as window:
+        state = State()
+        while writer.waiting():
+            state = apply(state, wire.event(window.readline()))
+        teller.tell(events.PhaseChanged(phase="paused", round=7))
+        teller.tell(events.EngineStopped(round=8))
+        writer.close()
+        os.close(theirs)
+        rest = [wire.event(line) for line in window.readlines()]
+    assert [type(event) for event in rest[-2:]] == [Snapshot, events.EngineStopped]
+    for event in rest:
+        state = apply(state, event)
+    assert state == teller.state

@@ -67,7 +67,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         title = f"The folder {home.root} cannot be written: {error.strerror}."
         writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
         return 1
-    teller.attach(writer)
+    teller.attach(writer, writer.waiting)
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
         frugality = Frugality(home)

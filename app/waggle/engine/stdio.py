@@ -28,6 +28,10 @@ class Writer:
     def __call__(self, line: bytes) -> None:
         self._lines.put(line)
 
+    def waiting(self) -> int:
+        """Lines that are not written yet."""
+        return self._lines.qsize()
+
     def close(self, seconds: float = 5.0) -> None:
         """Write what is left, for at most so long."""
         self._lines.put(None)

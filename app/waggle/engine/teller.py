@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -15,8 +16,19 @@ from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 KEPT_FILES = 5
 FILE_BYTES = 64 * 1024 * 1024
 
+MOST_WAITING = 5000  # lines that a listener has not read: some megabytes
+
 Sink = Callable[[bytes], None]
 log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Listener:
+    """Who does not read for long, as a window that is held, misses events, and gets the whole State when it reads again."""
+
+    sink: Sink
+    waiting: Callable[[], int]
+    behind: bool = False
 
 
 class Teller:
@@ -26,14 +38,15 @@ class Teller:
         self._folder = folder
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._sinks: list[Sink] = []
+        self._listeners: list[_Listener] = []
         self.state = State()
         self._gap = False  # events are missing in the record
         self._record = self._open()
         self._writing = self._open_writing()
 
-    def attach(self, sink: Sink) -> None:
-        self._sinks.append(sink)
+    def attach(self, sink: Sink, waiting: Callable[[], int] = lambda: 0) -> None:
+        """Pass lines on to `sink`; `waiting` says how many of them it has not passed on yet."""
+        self._listeners.append(_Listener(sink, waiting))
 
     def now(self) -> float:
         """Unix seconds, by this engine's clock."""
@@ -53,13 +66,16 @@ class Teller:
             self._keep(told, line)
         except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
             self._gap = True
-        for sink in self._sinks:
-            sink(line)
+        self._send(line)
 
     def _pass_on(self, event: AnyEvent) -> None:
-        line = wire.line(self.stamp(event))
-        for sink in self._sinks:
-            sink(line)
+        self._send(wire.line(self.stamp(event)))
+
+    def _send(self, line: bytes) -> None:
+        for one in self._listeners:
+            was_behind, one.behind = one.behind, one.waiting() >= (1 if one.behind else MOST_WAITING)
+            if not one.behind:
+                one.sink(wire.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
     def tell_soon(self, event: AnyEvent) -> None:
         """The same, from any thread."""
