@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures what taking part costs at every size and how fast one is in, and writes scale.json; Python's standard library only.
 
-    python3 tests/measured/scale.py [--only-half]
+    python3 tests/measured/scale.py [--only-half] [--real 8,16,32,64]
 
 Linux and root only. About a quarter of an hour of two cores, and five minutes more of churn, which is added to churn.jsonl:
 called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour. With
---only-half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: those do not depend on
-how busy the computer is.
+--only-half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: a busy computer makes
+those no fewer.
 """
 
 import argparse
@@ -27,11 +27,12 @@ HERE = Path(__file__).resolve()
 def main() -> int:
     made = argparse.ArgumentParser()
     made.add_argument("--only-half", action="store_true")
-    only_half = made.parse_args().only_half
+    made.add_argument("--real", default="8,16,32,64", help="sizes of real swarms")
+    chosen = made.parse_args()
     keep.require_clean()
-    measured = scale()
+    measured = scale(chosen.real)
     half = {"commit": keep.said("git", "rev-parse", "HEAD").strip(), **measured["rounds_to_half"]}
-    if only_half:
+    if chosen.only_half:
         before = json.loads(HERE.with_suffix(".json").read_text())
         figures = {**before["figures"], "rounds_to_half": half}
         keep.write(HERE, figures, commit=before["commit"], machine=before["machine"])
@@ -45,13 +46,13 @@ def main() -> int:
     return 0
 
 
-def scale() -> dict[str, Any]:
+def scale(sizes: str) -> dict[str, Any]:
     """Real swarms and simulated ones side by side, each on a core."""
     command = ("-m", "waggle", "lab", "scale", "--rounds", "3")
     with tempfile.TemporaryDirectory() as folder:
         halves = [Path(folder) / name for name in ("simulated.json", "real.json")]
         simulating = begun(*command, "--real", "none", "--out", str(halves[0]))
-        said(*command, "--real", "8,16,32,64", "--simulated", "none", "--out", str(halves[1]))
+        said(*command, "--real", sizes, "--simulated", "none", "--out", str(halves[1]))
         simulating.communicate()
         figures, real = (json.loads(half.read_text()) for half in halves)
     for name in ("kb_per_node_round", "payloads_per_node_round", "rounds_to_half"):
