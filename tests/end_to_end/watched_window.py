@@ -36,6 +36,8 @@ class Watch(QObject):
             case {"words": name}:
                 said = {"words": next((each.text() for each in shown(QLineEdit) if each.accessibleName() == name), "")}
             case {"picture": file}:
+                for _ in range(4):  # layouts settle in the second pass
+                    QApplication.processEvents()
                 said = {"saved": next(each for each in shown(Window)).grab().save(file, quality=0)}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()

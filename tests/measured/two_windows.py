@@ -70,7 +70,7 @@ class Person:
     def picture(self, name: str) -> None:
         """Taken when the pointer rests nowhere in particular."""
         self._move("mousemove", "1395", "895")
-        time.sleep(0.5)  # for the next redrawing: the window redraws at most ten times a second
+        time.sleep(1.0)  # for the next redrawing: the window redraws at most ten times a second
         file = KEPT / f"{name}.png"
         assert self._ask(picture=str(file))["saved"]
         make_small(file)

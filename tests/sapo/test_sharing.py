@@ -13,7 +13,7 @@ from waggle.rl.batch import Sampled
 from waggle.rl.noise import generator, uniforms
 from waggle.sapo.lesson import Measure, external_draft, lesson, weigh
 from waggle.sapo.round import completion_of
-from waggle.sapo.sharing import Gated, Offer, draw_uniformly
+from waggle.sapo.sharing import Adaptive, Gated, Offer, draw_uniformly
 from waggle.swarm import record
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
@@ -144,6 +144,13 @@ def test_own_groups_take_the_places_that_the_pool_cannot_fill(asked, own, waitin
     assert sorted(set(training.local)) == list(training.local)
     assert all(group in useful for group in training.external)
     assert len({group.group.id for group in training.external}) == mixed[1]
+
+
+@pytest.mark.parametrize(("asked", "external"), [((4, 4), 8), ((8, 0), 0)])
+def test_own_groups_that_teach_nothing_give_way_to_those_of_peers_unless_a_person_wants_none(asked, external):
+    useful = [judged((1.0, 0.0), number=i) for i in range(9)]
+    training = Adaptive().choose(Offer([judged((0.0, 0.0))] * 8, useful, *asked, 0.2, np.random.default_rng(3)))
+    assert (len(training.local), len(training.external)) == (8 - external, external)
 
 
 def test_external_groups_are_drawn_uniformly():

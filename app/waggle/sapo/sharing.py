@@ -86,7 +86,7 @@ class Gated(Plain):
 class Adaptive(Gated):
     """I and J follow what there is to learn: own groups that teach nothing give their places to external ones that teach.
 
-    Where nothing own teaches, all I + J groups may come from peers; where the pool is empty, all are one's own.
+    Where nothing own teaches, all I + J groups may come from peers; where the pool is empty, or J is 0, all are one's own.
     """
 
     def choose(self, offer: Offer) -> TrainingSet:
@@ -94,7 +94,7 @@ class Adaptive(Gated):
         teaching = [i for i in order if teaches(offer.own[i].rewards, offer.crumb_span)]
         idle = [i for i in order if i not in teaching]
         places = offer.local + offer.external
-        useful = offer.useful(offer.pool)
+        useful = offer.useful(offer.pool) if offer.external else []
         gathered = offer.noise.permutation(len(useful))[: places - min(offer.local, len(teaching))]
         local = (teaching + idle)[: places - len(gathered)]
         return TrainingSet(local=tuple(sorted(local)), external=tuple(useful[i] for i in gathered))
