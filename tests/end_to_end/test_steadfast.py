@@ -1,4 +1,4 @@
-"""A real engine steps aside and comes back by itself: for a chosen program, for a full disk."""
+"""A real engine steps aside and comes back by itself: for a chosen program, a day's budget of energy, a full disk."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def goes_on(engine: Engine, start: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names a program by a link to it")
-def test_it_changes_its_limits_alive_waits_for_a_chosen_program_and_goes_on_by_itself(tmp_path):
+def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_energy_and_goes_on_by_itself(tmp_path):
     game = tmp_path / "waggle-game"
     shutil.copy("/bin/sleep", game)
     home = tmp_path / "home"
@@ -50,6 +50,15 @@ def test_it_changes_its_limits_alive_waits_for_a_chosen_program_and_goes_on_by_i
         finally:
             playing.kill()
             playing.wait()
+        goes_on(engine, place)
+
+        place = len(engine.lines)
+        engine.command(commands.ChangeSettings, values={"computer.watts": 5000.0, "when.kwh_a_day": 0.01})
+        waits(engine, place)
+        decision = engine.wait(events.RulesChecked, SOON, lambda event: event.decision.standing == "waiting", place).decision
+        assert decision.reason.startswith("Today's energy is used up")
+        place = len(engine.lines)
+        engine.command(commands.ChangeSettings, values={"when.kwh_a_day": 50.0})
         goes_on(engine, place)
         assert engine.end() == 0
 

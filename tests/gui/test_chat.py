@@ -43,11 +43,11 @@ def chat(window_told: Make) -> Chat:
     window.commanded.connect(sent.append)
     window.show_page("swarms")
     window.swarms.show_trying()
-    window.swarms._try.which.choose(1)
+    window.swarms.trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.swarms._try.chat, sent
+    return window, window.swarms.trying.chat, sent
 
 
 def boxes(view: ChatView) -> list[TurnBox]:
@@ -146,7 +146,7 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
 
 def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     window, view, _ = chat
-    view._blind.setChecked(True)
+    view.blind.setChecked(True)
     say(view, "Hello")
     tell(window, TurnGrew(number=0, turn=turn(finished=False)))
     (box,) = boxes(view)
@@ -162,7 +162,7 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     say(view, "More")
     tell(window, TurnGrew(number=1, turn=turn("More")))
     assert names(boxes(view)[1]) == ["Answer A", "Answer B"]
-    view._blind.setChecked(False)
+    view.blind.setChecked(False)
     assert "Before any training" in names(boxes(view)[1]), "whoever wants names gets them"
 
 

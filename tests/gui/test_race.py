@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import QProcess
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 import waggle
@@ -75,6 +76,19 @@ def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
     raced = told(BEGAN, FirstSolved(lane="alone", round=1, racer=2, specialty=0), *STORY[1:2] * 9)
     assert raced.alone.solved == {}
     assert raced.played == 4
+
+
+def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(window_told: Make) -> None:
+    window = window_told([])
+    link = window.home._good._race
+    assert link.isVisible()
+    link.click()
+    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
+    window = window_told(list(Run(rounds=3).told()))
+    assert not window.home._good._race.isVisible()
+    window.show_page("help")
+    next(one for one in window.pages["help"].findChildren(QPushButton) if one.text() == "See the race").click()
+    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
 
 
 def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:

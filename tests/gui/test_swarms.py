@@ -296,7 +296,7 @@ def trying(page: Page) -> Trying:
     window.redraw()
     assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
     tell(window, POSED)
-    return window, swarms._try.ask, sent
+    return window, swarms.trying.ask, sent
 
 
 def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:

@@ -78,11 +78,11 @@ class ChatView(QWidget):
         self._offered_for: object = None  # the Ready that was asked whom one may talk with
         self._boxes: list[TurnBox] = []
         self._moments = menu_button(look, tr("Compared with"), small=True)
-        self._blind = blind_box(look)
-        self._blind.toggled.connect(self._set_blind)
+        self.blind = blind_box(look)
+        self.blind.toggled.connect(self._set_blind)
         self._clear = Button(look, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
-        self.tools = held(row(self._moments, self._blind, self._clear, gap=12))
+        self.tools = held(row(self._moments, self.blind, self._clear, gap=12))
         self._about = Line(look, "", "small", "text_soft")
         self._tally = Line(look, "", "small", "text_soft")
         self._turns = column(None, gap=16)
@@ -239,7 +239,7 @@ class ChatView(QWidget):
             box.hide()
             box.deleteLater()
         while len(self._boxes) < len(talk):
-            guess = Guess(now=random.randrange(2)) if self._blind.isChecked() else None
+            guess = Guess(now=random.randrange(2)) if self.blind.isChecked() else None
             box = TurnBox(self._look, guess)
             box.chosen.connect(self._draw)
             self._turns.insertWidget(self._turns.count() - 1, box)

@@ -185,8 +185,10 @@ class Report(QFrame):
 
 
 class HelpPage(Page):
-    """`journal` is what happened; `home` is left out of reports. `goodbye_wanted`: somebody wants to leave."""
+    """`journal` is what happened; `home` is left out of reports. `race_wanted`: somebody wants to see what sharing is good for,
+    `goodbye_wanted`: somebody wants to leave."""
 
+    race_wanted = Signal()
     goodbye_wanted = Signal()
 
     def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
@@ -196,11 +198,19 @@ class HelpPage(Page):
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
-        self._box = column(self.self_test, self.update_asked, self._log, self._report, _keys(look), self._leaving(), None, gap=16)
+        parts = (self._racing(), self.self_test, self.update_asked, self._log, self._report, _keys(look), self._leaving())
+        self._box = column(*parts, None, gap=16)
         self._area = scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         self._key: tuple[object, ...] = ()
         self.set_compact(False)
+
+    def _racing(self) -> QFrame:
+        about = text(self.look, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        see = Button(self.look, tr("See the race"), icon="play")
+        see.clicked.connect(self.race_wanted)
+        return card(row((column(text(self.look, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
 
     def _leaving(self) -> QFrame:
         about = text(self.look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",

@@ -123,7 +123,9 @@ def _specialties(titles: list[str]) -> str:
 
 
 class GoodAnswer(QFrame):
-    """The newest right answer, and whose it was. Kept on show when its card has left the feed."""
+    """The newest right answer, and whose it was, also when its card has left the feed. Before the first a race is offered."""
+
+    race_wanted = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -132,10 +134,12 @@ class GoodAnswer(QFrame):
         self._question = Line(look, role="body", tone="text_soft")
         self._answer = SpanText(look, 1)
         self._reward, self._who = Chip(look), Chip(look)
+        self._race = Button(look, tr("Meanwhile, see what sharing is good for: a race"), "link")
+        self._race.clicked.connect(self.race_wanted)
         self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
         self._box = column(
             row((text(look, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
-            row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
+            row(self._race, self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
         )  # fmt: skip
         self.setLayout(self._box)
         self._found: tuple[Card, ShownCompletion] | None = None
@@ -152,6 +156,7 @@ class GoodAnswer(QFrame):
         self._found = found or self._found
         for widget in (self._well, self._reward, self._who):
             widget.setVisible(self._found is not None)
+        self._race.setVisible(self._found is None)
         if self._found is None:
             self._question.say(tr("None yet: the first right answer, yours or a peer's, appears here."))
             return
@@ -213,9 +218,10 @@ class Me(QFrame):
 
 
 class Home(Page):
-    """`page_wanted` names another page, `start_wanted` asks for an engine."""
+    """`page_wanted` names another page, `race_wanted` leads to the race, `start_wanted` asks for an engine."""
 
     page_wanted = Signal(str)
+    race_wanted = Signal()
     start_wanted = Signal()
 
     def __init__(self, look: Look, can_start: Callable[[], bool] = lambda: False) -> None:
@@ -228,6 +234,7 @@ class Home(Page):
         self._shared = Figure(look, "share", tr("Shared"))
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
+        self._good.race_wanted.connect(self.race_wanted)
         self._rows: list[QBoxLayout] = [
             row((self._answers, 1), (self._learned, 1), (self._shared, 1)),
             row((self._trend, 2), (self._swarm, 1)),

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
+from waggle.gui import staged
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
@@ -133,6 +134,7 @@ def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
     window.hide()
     yield from _standings(look, _met(told), folder)
+    yield from _staged(look, told, folder)
 
 
 def _standings(look: Look, told: Story, folder: Path) -> Iterator[Path]:
@@ -152,8 +154,28 @@ def _standings(look: Look, told: Story, folder: Path) -> Iterator[Path]:
     window.hide()
 
 
+def _staged(look: Look, told: Story, folder: Path) -> Iterator[Path]:
+    """Try it and the race, in every state."""
+    shows = {"race": (staged.show_race, staged.RACES), "chat": (staged.show_talk, staged.TALKS)}
+    for theme in THEMES[:2]:
+        look.use(theme)
+        for size in SIZES:
+            for kind, (show, states) in shows.items():
+                for state in states:
+                    window = window_of(look, told, replay=False)
+                    window.resize(*size)
+                    window.show_page("swarms")
+                    show(window, state)
+                    yield _grab(window, folder / f"{kind}-{state}-{theme}-{size[0]}x{size[1]}.png")
+                    window.hide()
+
+
 def _take(window: Window, page: str, path: Path) -> Path:
     window.show_page(page)
+    return _grab(window, path)
+
+
+def _grab(window: Window, path: Path) -> Path:
     for _ in range(4):  # layouts settle in the second pass
         QApplication.processEvents()
     scale = window.devicePixelRatio()

@@ -82,13 +82,13 @@ class Swarms(Page):
         self._models.commanded.connect(self.commanded)
         self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race")), tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
-        self._try = TryView(look)
-        self._try.commanded.connect(self.commanded)
+        self.trying = TryView(look)
+        self.trying.commanded.connect(self.commanded)
         self.race = RaceView(look)
         self._views = QStackedWidget()
         self._cards, self._sheets = column(), column()
         views = (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                 held(column(self._invitation, None)), scrolled(column(self._models)), self._try,
+                 held(column(self._invitation, None)), scrolled(column(self._models)), self.trying,
                  scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
@@ -144,7 +144,7 @@ class Swarms(Page):
         self._join.setVisible(view < MODELS)
         self._new.setVisible(view < MODELS)
         self._models.show_state(state)
-        self._try.show_state(state)
+        self.trying.show_state(state)
         self._draw_list(why_not)
         self._draw_invitation()
         self._line.say(self._headline(why_not))
@@ -170,6 +170,7 @@ class Swarms(Page):
 
     def show_trying(self) -> None:
         self._waiting = ""
+        self._which.mark(TRY - MODELS + 1)
         self._views.setCurrentIndex(TRY)
         self.show_state(self._state, 0.0)
 
@@ -201,7 +202,7 @@ class Swarms(Page):
         elif self._views.currentIndex() == MODELS:
             self._models.refused(words)
         elif self._views.currentIndex() == TRY:
-            self._try.refused(words)
+            self.trying.refused(words)
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms

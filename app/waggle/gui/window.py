@@ -76,6 +76,7 @@ class Window(QWidget):
         self._notice_end.timeout.connect(lambda: self.status.notice(""))
         self.rail.chosen.connect(self.show_page)
         self.home.page_wanted.connect(self.show_page)
+        self.home.race_wanted.connect(self.show_race)
         self.home.start_wanted.connect(self.start_wanted)
         self.peers.invite_wanted.connect(self._invite)
         self.you.goodbye_wanted.connect(self.goodbye_wanted)
@@ -195,11 +196,16 @@ class Window(QWidget):
     def _help(self, journal: Journal, home: paths.Home | None) -> HelpPage:
         made = HelpPage(self._look, journal, home)
         made.goodbye_wanted.connect(self._show_goodbye)
+        made.race_wanted.connect(self.show_race)
         return made
 
     def _show_goodbye(self) -> None:
         self.show_page("you")
         self.you.show_goodbye()
+
+    def show_race(self) -> None:
+        self.show_page("swarms")
+        self.swarms.show_race()
 
     def _invite(self) -> None:
         self.show_page("swarms")
