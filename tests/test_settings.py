@@ -49,6 +49,16 @@ def test_a_wrong_file_is_explained_and_left_as_it_is(tmp_path, content, says, ad
     assert path.read_text() == content
 
 
+def test_what_a_newer_version_wrote_is_passed_over_and_kept_for_it(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("[swarm]\nport = 4001\nquorum = 3\n\n[telescope]\nlens = 'wide'\n")
+    assert read(path).swarm.port == 4001
+    assert change(path, {"swarm.port": 4002}).swarm.port == 4002
+    assert path.read_text() == '[swarm]\nquorum = 3\nport = 4002\n\n[telescope]\nlens = "wide"\n'
+    with pytest.raises(SettingsError, match="unknown setting `quorum`"):
+        read(path, ("swarm.quorum=4",))
+
+
 def test_bytes_that_are_no_text_are_explained(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_bytes(b"\xff\xfe")

@@ -173,7 +173,7 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be used is left exactly as it is.
     """
-    table = _table(path)
+    table = _known(_table(path))
     for override in overrides:
         _override(table, override)
     return _checked(table, str(path) if path.exists() else "the command line")
@@ -194,7 +194,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
-    _checked(table, "these settings")
+    _checked(_known(table), "these settings")
     import tomli_w
 
     text = tomli_w.dumps({section: part for section, part in table.items() if part})
@@ -225,6 +225,17 @@ def _table(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"The settings file {path} is not valid TOML: {error}.", "Mend that line, or rename the file."
         ) from error
+
+
+def _known(table: dict[str, Any]) -> dict[str, Any]:
+    """Without what a newer version wrote, which stays in the file for it: names like none here, so no slip is passed over."""
+    sections = _names(Settings())
+    parts = {name: part for name, part in table.items() if name in sections or _close(name, sections)}
+    for name in sections & parts.keys():
+        if isinstance(part := parts[name], dict):
+            names = _names(getattr(Settings(), name))
+            parts[name] = {key: value for key, value in part.items() if key in names or _close(key, names)}
+    return parts
 
 
 def assignment(text: str) -> tuple[str, Value]:
@@ -280,8 +291,15 @@ def _nearest(message: str) -> str:
     if not unknown:
         return ""
     section = unknown.group(2)
-    known = [field.name for field in msgspec.structs.fields(Settings)]
-    if section in known:
-        known = [field.name for field in msgspec.structs.fields(type(getattr(Settings(), section)))]
-    close = difflib.get_close_matches(unknown.group(1), known, n=1)
-    return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+    known = _names(getattr(Settings(), section)) if section in _names(Settings()) else _names(Settings())
+    close = _close(unknown.group(1), known)
+    return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(sorted(known))}."
+
+
+def _names(part: msgspec.Struct) -> set[str]:
+    return {field.name for field in msgspec.structs.fields(type(part))}
+
+
+def _close(name: str, known: set[str]) -> list[str]:
+    """The name that was meant, if any: seed is like seeds."""
+    return difflib.get_close_matches(name, sorted(known), n=1)

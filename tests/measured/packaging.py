@@ -91,7 +91,7 @@ def mounted(root: Path) -> Iterator[None]:
 def screen(root: Path) -> Iterator[str]:
     """A virtual screen that both sides reach, through its abstract socket."""
     reading, writing = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x900x24", "-ac"]
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x900x24", "-ac", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
     os.close(writing)
     with os.fdopen(reading) as said:

@@ -43,6 +43,16 @@ def test_the_newest_checkpoint_is_restored_and_three_are_kept(policy, root):
     assert sorted(path.name for path in root.iterdir()) == ["r00000003", "r00000004", "r00000005"]
 
 
+def test_what_a_newer_version_added_to_a_state_is_passed_over(policy, root):
+    save(root, policy, state(1))
+    told, sums = root / "r00000001/state.json", root / "r00000001/SHA256SUMS"
+    before = checkpoint._sum(told)
+    told.write_bytes(told.read_bytes().replace(b"{", b'{"weather": "fine",', 1))
+    sums.write_text(sums.read_text().replace(before, checkpoint._sum(told)))
+    saved, aside = load_newest(root, policy, "b")
+    assert (saved, aside) == (state(1), [])
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "moments.safetensors", "state.json", "SHA256SUMS"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(policy, root, name, damage):

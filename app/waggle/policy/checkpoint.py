@@ -36,8 +36,11 @@ NAME = re.compile(r"^r(\d{8})$")
 SUMS = "SHA256SUMS"
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from."""
+class Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from.
+
+    A newer version may add what an older one can do without, so that it can be gone back to; all else is another format.
+    """
 
     format: Annotated[int, msgspec.Meta(ge=1)] = 1
     round: int
