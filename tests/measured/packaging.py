@@ -49,7 +49,7 @@ def main() -> int:
     sizes = {"deb_mib": next(size for name, size in built["mib"].items() if name.endswith(".deb")), **built}
     kept = ("deb_mib", "mib", "installed_mib", "largest_parts_mib", "cpu_seconds", "peak_mib", "seconds")
     named = {"cpu_seconds": "build_cpu_s", "peak_mib": "build_peak_mib", "seconds": "build_s", "mib": "artefacts_mib"}
-    figures |= {named.get(name, name): sizes[name] for name in kept}
+    figures |= {named.get(name, name): sizes[name] for name in kept if name in sizes}
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=clone, text=True).strip()
     keep.write(Path(__file__).resolve(), dict(sorted(figures.items())), commit=commit)
     return 0
