@@ -18,6 +18,7 @@ from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Opened
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Button, Line
+from waggle.gui.span_text import SpanText
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
@@ -317,9 +318,14 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     tell(window, TRIED)
     assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
-    view._blind.setChecked(False)
+    guesses = [one for row in rows(view) for one in row.findChildren(QPushButton) if one.isVisible()]
+    assert len(guesses) == 3, "one's own answer is nobody's secret"
+    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
-    assert names(view)[0] == "Before any training"
+    assert names(view)[0] == "Before any training", "after a guess all is told"
+    assert view._verdict.words().startswith("It was another one. It learned this")
+    assert not view._blind.isChecked()
 
 
 def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:

@@ -157,6 +157,7 @@ def test_another_model_knows_nothing_of_a_conversation():
     state = fold(ready("a"), TurnGrew(number=0, turn=turn("a")))
     assert fold(ready("a"), state=state).talk
     assert fold(ready("b"), state=state).talk == ()
+    assert fold(Snapshot(state=fold(ready("a"))), state=state).talk == state.talk, "the engine remembers none"
 
 
 def ready(model: str) -> e.Ready:

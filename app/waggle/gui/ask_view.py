@@ -59,9 +59,11 @@ def outcome(tried: QuestionAnswered, epoch: int) -> str:
 
 
 class AnswerRow(QWidget):
-    """Whose answer, what it said, and how it was judged."""
+    """Whose answer, what it said, and how it was judged; while that is hidden, `guessed` says that it is the model of now."""
 
-    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool) -> None:
+    guessed = Signal()
+
+    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, asked: bool = False) -> None:
         super().__init__()
         name = Line(look, who, "label")
         name.setFixedWidth(160)
@@ -71,10 +73,12 @@ class AnswerRow(QWidget):
         good = completion.reward >= RIGHT
         chip = Chip(look, reward(completion), "good" if good else "plain", "check" if good else "cross")
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
-        judged = held(row(chip, None))
+        guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
+        guess.clicked.connect(self.guessed)
+        judged = held(row(chip, guess, None))
         judged.setFixedWidth(170)
-        if hidden:
-            judged.hide()
+        chip.setVisible(not hidden)
+        guess.setVisible(hidden and asked)
         self.setLayout(row(name, (well, 1), judged, gap=12))
 
 
@@ -89,6 +93,7 @@ class AskView(QWidget):
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", PINNED, ""
         self._shown: tuple[object, bool] | None = None
+        self._guess = ""  # what is said of a guess
         self._menu = menu_button(look, tr("Specialty"), small=True)
         self._next = Button(look, tr("Another question"), small=True)
         self._next.clicked.connect(self._another)
@@ -252,11 +257,19 @@ class AskView(QWidget):
             random.Random(tried.number).shuffle(answers)
         for i, one in enumerate(answers):
             who = letter(i) if blind else moment(one.rounds, newest)
-            self._rows.addWidget(AnswerRow(self._look, who, one.completion, hidden=blind))
+            made = AnswerRow(self._look, who, one.completion, hidden=blind, asked=True)
+            made.guessed.connect(lambda rounds=one.rounds: self._guessed(right=rounds == newest))
+            self._rows.addWidget(made)
         if tried.mine is not None:
             self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
         said = outcome(tried, self._state.posed.epoch if self._state.posed else 0)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))
-        self._verdict.say(tr("Which one is the model of now?") if blind else verdict(tried))
+        self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())
+        self._guess = ""
         self._answers.show()
+
+    def _guessed(self, *, right: bool) -> None:
+        """Now all is told."""
+        self._guess = tr("You found it.") if right else tr("It was another one.")
+        self._blind.setChecked(False)

@@ -40,7 +40,7 @@ class CompareChart(Chart):
             style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
             self.line(x, y, role, style, width=2.4, dots=True)
             name = tr("With peers") if curve.together else tr("Alone")
-            self.label(Label(last, y[-1], f"  {name}  {y[-1] * 100:.0f}%", ink))
+            self.label(Label(x[-1], y[-1], f"  {name}  {y[-1] * 100:.0f}%", ink))
         self.spread_labels()
 
     def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:

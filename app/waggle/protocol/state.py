@@ -147,8 +147,8 @@ def apply(state: State, event: AnyEvent) -> State:
     """The State after an event. Pure and total: an event that does not matter to a State only moves its clock."""
     moved = replace(state, seq=event.seq or state.seq, at=event.at or state.at)
     match event:
-        case Snapshot():
-            return event.state
+        case Snapshot():  # of an engine, which remembers no conversation
+            return replace(event.state, talk=event.state.talk or state.talk, offered=event.state.offered or state.offered)
         case e.Preparing():
             return replace(moved, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
         case e.Downloading():
