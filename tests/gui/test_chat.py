@@ -88,6 +88,7 @@ def test_answers_grow_under_their_names_and_the_next_message_takes_the_conversat
     tell(window, TurnGrew(number=0, turn=turn()))
     (box,) = boxes(view)
     assert (names(box), texts(box)) == (["Now, 613 rounds", "Before any training"], ["Hi.", "22"])
+    assert box.spoken() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
     say(view, "And you?")
     assert sent[-1] == commands.Say(id=sent[-1].id, words="And you?", number=1, earlier=(turn(),))
     tell(window, TurnGrew(number=1, turn=turn("And you?", left_out=1)))
@@ -126,6 +127,14 @@ def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     tell(window, TurnGrew(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", []), "the engine is gone"
     assert not view.button.isEnabled()
+
+
+def test_a_recording_answers_nothing_and_what_was_said_is_not_lost(chat: Chat) -> None:
+    window, view, _ = chat
+    say(view, "Hello")
+    window.release()
+    assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
+    assert view._said.words().startswith("Nobody is there to answer")
 
 
 def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat: Chat) -> None:

@@ -145,6 +145,11 @@ class AskView(QWidget):
             button.setToolTip(hindrance)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
+    @property
+    def asked(self) -> bool:
+        """Whether the model was asked and has not answered yet."""
+        return self._waiting == "ask"
+
     def refused(self, words: str) -> None:
         self._waiting = ""
         self._said.setText(visible(words))

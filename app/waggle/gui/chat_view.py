@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, card, column, held, menu_button, restyle, row, rule, scrolled, text
+from waggle.gui.parts import Button, Line, announce, card, column, held, menu_button, restyle, row, rule, scrolled, text
 from waggle.gui.pausing import command_id
 from waggle.gui.turn_box import Guess, TurnBox
 from waggle.gui.whose import blind_box, moment, why_not
@@ -126,9 +126,18 @@ class ChatView(QWidget):
         self._ask_for_offer()
         if state.offered is not None and state.offered is not before.offered:
             self._fill_moments()
-        if self._waiting and (why_not(state) or (state.talk is not before.talk and self._answered())):
-            self._end_waiting(lost=bool(why_not(state)))
+        gone = bool(why_not(state))
+        answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._answered()
+        if answered or (self._waiting and gone):
+            self._end_waiting(lost=gone)
         self._draw()
+        if answered:
+            announce(self, self._boxes[-1].spoken())
+
+    @property
+    def asked(self) -> bool:
+        """Whether something was said that nobody has answered yet."""
+        return bool(self._waiting)
 
     def refused(self, words: str) -> None:
         """What was said was not answered: it can be said again."""

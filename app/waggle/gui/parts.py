@@ -4,7 +4,7 @@ import html
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QIcon, QPainter, QResizeEvent
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetricsF, QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -159,6 +159,12 @@ def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, s
         dialog.selectFile(saves)
     dialog.fileSelected.connect(then)
     return dialog
+
+
+def announce(widget: QWidget, words: str) -> None:
+    """Have a screen reader say it, where there is one, once it has said what it says now."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
 def tip(words: str) -> str:

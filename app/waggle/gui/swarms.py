@@ -189,6 +189,7 @@ class Swarms(Page):
     def release(self) -> None:
         """There was nobody to ask: a link is asked about once there is."""
         self._unheard, self._waiting = self._waiting == "look", ""
+        self.trying.release()
 
     def refused(self, words: str) -> None:
         """The engine did not do what was asked last."""

@@ -45,6 +45,12 @@ class TryView(QWidget):
         """The engine did not do what was asked last."""
         (self.ask, self.chat)[self.which.index].refused(words)
 
+    def release(self) -> None:
+        """There was nobody to ask: what waits for an answer can be asked again."""
+        for view in (self.ask, self.chat):
+            if view.asked:
+                view.refused(tr("Nobody is there to answer: this is a recorded run, or the engine is not running."))
+
     def _choose(self, index: int) -> None:
         self._views.setCurrentIndex(index)
         self.chat.tools.setVisible(index == 1)

@@ -48,6 +48,10 @@ class Tile(QFrame):
         self._words.say(tr("It said nothing.") if empty else reply.text)
         self._words.setAccessibleName(f"{who}: {visible(reply.text)}")
 
+    def spoken(self) -> str:
+        """The same for whoever listens."""
+        return self._words.accessibleName()
+
 
 class TurnBox(QWidget):
     """Grows with its turn. With a `guess` nobody is named until the person has chosen."""
@@ -83,6 +87,10 @@ class TurnBox(QWidget):
         )  # fmt: skip
         self._note.setVisible(bool(turn.left_out))
         self._draw()
+
+    def spoken(self) -> str:
+        """Both answers, for whoever listens."""
+        return " ".join(tile.spoken() for tile in self._tiles)
 
     def reveal(self) -> None:
         """Say whose each answer is, whether a choice was made or not."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle import paths
@@ -17,7 +17,7 @@ from waggle.gui.home import Home
 from waggle.gui.journal import Journal
 from waggle.gui.live import Live
 from waggle.gui.look import Look
-from waggle.gui.parts import Page, column, held, row
+from waggle.gui.parts import Page, announce, column, held, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
 from waggle.gui.settings_page import SettingsPage
@@ -155,8 +155,7 @@ class Window(QWidget):
             self._tell_screen_reader(words)
 
     def _tell_screen_reader(self, words: str) -> None:
-        if QAccessible.isActive():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, words))
+        announce(self, words)
 
     def notice(self, words: str) -> None:
         """Say something for a few seconds."""
