@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QProcess
-from PySide6.QtWidgets import QApplication, QFrame, QProgressBar
+from PySide6.QtWidgets import QFrame, QProgressBar
 
 from waggle import cuda_pack, paths
 from waggle.cuda_pack import Pack
 from waggle.errors import UNREADABLE
+from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, column, held, row, say_in, text
 from waggle.gui.words import size, told, tr, visible
-
-FAREWELL_MS = 3000
 
 
 class CudaView(QFrame):
@@ -42,12 +40,9 @@ class CudaView(QFrame):
             gap=8, margins=(20, 16, 20, 18),
         ))  # fmt: skip
         self.words = f"{title.text()} CUDA GPU".lower()
-        self.process = QProcess(self)
-        self.process.readyReadStandardOutput.connect(self._read)
-        self.process.finished.connect(self._finished)
-        self.process.errorOccurred.connect(self._not_started)
-        QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
-        self._stopped = False
+        self.program = LineProcess(self)
+        self.program.line.connect(self._read)
+        self.program.ended.connect(self._ended)
         self.show_standing()
 
     @property
@@ -55,16 +50,10 @@ class CudaView(QFrame):
         """Whether there is anything to show."""
         return bool(cuda_pack.standing(self._pack, self._root))
 
-    @property
-    def running(self) -> bool:
-        return self.process.state() != QProcess.ProcessState.NotRunning
-
     def stop(self) -> None:
         """End a download; what has come is kept."""
-        self._stopped = True
-        if self.running:
-            self.process.kill()
-            self.process.waitForFinished(FAREWELL_MS)
+        self.program.stop()
+        self.show_standing()
 
     def show_standing(self, problem: str = "") -> None:
         """Redraw, with what went wrong, if anything."""
@@ -81,40 +70,32 @@ class CudaView(QFrame):
                   "under the licences of PyTorch and NVIDIA.")  # fmt: skip
         self._says.setText(says)
         self._more.setText((tr("It takes %1.") if standing == "here" else more).replace("%1", disk))
-        self.act.say(tr("Stop") if self.running else act)
-        self.act.setVisible(self.running or bool(act))
-        self.remove.setVisible(self._root.is_dir() and not self.running)  # also one of an earlier version
-        self._bar.setVisible(self.running)
+        self.act.say(tr("Stop") if self.program.running else act)
+        self.act.setVisible(self.program.running or bool(act))
+        self.remove.setVisible(self._root.is_dir() and not self.program.running)  # also one of an earlier version
+        self._bar.setVisible(self.program.running)
         say_in(self._problem, problem, "bad")
 
     def _act(self) -> None:
-        if self.running:
+        if self.program.running:
             self.stop()
         else:
             self._start("--get", "--stdio")
 
     def _start(self, *options: str) -> None:
-        self._stopped = False
         self._bar.setValue(0)
-        self.process.start(self._command[0], [*self._command[1:], *options])
-        self.process.waitForStarted(FAREWELL_MS)
+        self.program.start([*self._command, *options])
         self.show_standing()
 
-    def _read(self) -> None:
-        for line in bytes(self.process.readAllStandardOutput().data()).splitlines():
-            try:
-                here, total = msgspec.json.decode(line, type=tuple[int, int])
-            except UNREADABLE:  # words for a person, of a removal
-                continue
-            self._bar.setValue(here * 100 // max(1, total))
-            words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
-            self._says.setText(words.replace("%2", size(total)))
+    def _read(self, line: bytes) -> None:
+        try:
+            here, total = msgspec.json.decode(line, type=tuple[int, int])
+        except UNREADABLE:  # words for a person, of a removal
+            return
+        self._bar.setValue(here * 100 // max(1, total))
+        words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
+        self._says.setText(words.replace("%2", size(total)))
 
-    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
-        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace").strip()
-        sentences = [told(line.strip().removeprefix("waggle: ")) for line in said.splitlines()[-2:]]
-        self.show_standing(visible(" ".join(sentences)) if code and not self._stopped else "")
-
-    def _not_started(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart:
-            self.show_standing(tr("It cannot be started. Install Waggle again."))
+    def _ended(self, code: int, complaints: list[str]) -> None:
+        """The last two sentences: what went wrong, and what to do."""
+        self.show_standing(visible(" ".join(map(told, complaints[-2:]))) if code else "")

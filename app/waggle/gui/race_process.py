@@ -1,13 +1,11 @@
-"""One QObject around one QProcess: a race, which ends with whoever watches it."""
+"""A race as the window watches it: messages, and how it ended."""
 
-from PySide6.QtCore import QObject, QProcess, Signal
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, Signal
 
 from waggle import paths
 from waggle.errors import LabError
-from waggle.protocol import race, wire
-
-FAREWELL_MS = 3000
+from waggle.gui.line_process import LineProcess
+from waggle.protocol import race
 
 
 class RaceProcess(QObject):
@@ -18,62 +16,29 @@ class RaceProcess(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._buffer, self._complaint = b"", ""
-        self._stopped = False
-        self.process = QProcess(self)
-        self.process.readyReadStandardOutput.connect(self._read)
-        self.process.readyReadStandardError.connect(self._listen)
-        self.process.finished.connect(self._finished)
-        self.process.errorOccurred.connect(self._not_started)
-        QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
+        self._program = LineProcess(self)
+        self._program.line.connect(self._read)
+        self._program.ended.connect(self._ended)
+        self.process = self._program.process
 
     def start(self, *options: str) -> None:
         """Race anew."""
-        self.stop()
-        self._buffer, self._complaint, self._stopped = b"", "", False
-        command = [*paths.program("waggle"), "lab", "race", "--stdio", *options]
-        self.process.start(command[0], command[1:])
+        self._program.start([*paths.program("waggle"), "lab", "race", "--stdio", *options])
 
     @property
     def running(self) -> bool:
-        return self.process.state() != QProcess.ProcessState.NotRunning
+        return self._program.running
 
     def stop(self) -> None:
         """End it at once: nothing of it is kept. `ended` does not follow."""
-        self._stopped = True
-        if self.running:
-            self.process.kill()
-            self.process.waitForFinished(FAREWELL_MS)
+        self._program.stop()
 
-    def _read(self) -> None:
-        self._buffer += bytes(self.process.readAllStandardOutput().data())
-        *lines, self._buffer = self._buffer.split(b"\n")
-        for line in lines if not self._stopped else ():
-            try:
-                self.told.emit(race.read(line))
-            except LabError as error:  # both ends ship together: going on would show something false
-                self._give_up(error)
-                return
-        if len(self._buffer) > wire.MAX_LINE:
-            self._give_up(LabError("The race said something endless."))
+    def _read(self, line: bytes) -> None:
+        try:
+            self.told.emit(race.read(line))
+        except LabError as error:  # both ends ship together: going on would show something false
+            self.stop()
+            self.ended.emit(error.title)
 
-    def _give_up(self, error: LabError) -> None:
-        self.stop()
-        self.ended.emit(error.title)
-
-    def _listen(self) -> None:
-        """Its last word is what is shown where it fails."""
-        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
-        for words in said.splitlines():
-            if words.strip():
-                self._complaint = words.strip().removeprefix("waggle: ")
-
-    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
-        if not self._stopped:
-            self._read()
-            self._listen()
-            self.ended.emit((self._complaint or f"code {code}") if code else "")
-
-    def _not_started(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart:
-            self.ended.emit("It cannot be started. Install Waggle again.")
+    def _ended(self, code: int, complaints: list[str]) -> None:
+        self.ended.emit((complaints[-1] if complaints else f"code {code}") if code else "")
