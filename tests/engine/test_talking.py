@@ -75,9 +75,12 @@ def learned(moments: Moments, method: str) -> None:
     checkpoint.save(moments.home.checkpoints, policy, SAVED)
 
 
-async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_while_they_write(moments, heard):
+@pytest.mark.parametrize("device", ["cpu", "mlx"])
+async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_while_they_write(moments, heard, device):
+    if device == "mlx":
+        pytest.importorskip("mlx.core")
     learned(moments, "full")
-    talking = talking_with(moments, heard)
+    talking = talking_with(replace(moments, device=device), heard)
     assert await talking.obey(commands.OfferTalk(id="")) == (TalkOffered(moments=(0, 5), taught=False),)
     turn = await say(talking)
     assert turn.finished
