@@ -27,6 +27,6 @@ def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
     qtbot.addWidget(page)
     asked = page.self_test
     asked.ask()
-    assert asked._process.waitForStarted()
+    assert asked._program.process.waitForStarted()
     qapp.aboutToQuit.emit()
-    assert asked._process.state() == QProcess.ProcessState.NotRunning
+    assert asked._program.process.state() == QProcess.ProcessState.NotRunning

@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QProcess, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QFrame, QGridLayout, QListView, QPlainTextEdit
+from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit
 
 from waggle import paths
 from waggle.gui.controls import Field
 from waggle.gui.journal import Journal, JournalLines
+from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, card, column, head_edges, page_head, row, scrolled, text
 from waggle.gui.report import redacted, report
-from waggle.gui.words import later, tr, visible
+from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
 
 KEYS = (
@@ -72,12 +73,9 @@ class Asked(QFrame):
         self._run.clicked.connect(self.ask)
         self._output = _reader(look, tr(asking.title), 110)
         self._output.hide()
-        self._process = QProcess(self)
-        self._process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
-        self._process.readyReadStandardOutput.connect(self._read)
-        self._process.finished.connect(self._finished)
-        self._process.errorOccurred.connect(self._not_started)
-        QApplication.instance().aboutToQuit.connect(self._leave)  # type: ignore[union-attr]
+        self._program = LineProcess(self)
+        self._program.line.connect(lambda line: self._add(line.decode("utf-8", "replace")))
+        self._program.ended.connect(self._ended)
         head = row((column(text(look, tr(asking.title), "heading"), self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
@@ -91,28 +89,17 @@ class Asked(QFrame):
         self._output.show()
         self._output.setPlainText("")
         self._says.setText(tr(self._asking.busy))
-        program, *arguments = [*paths.program("waggle"), self._asking.door]
-        self._process.start(program, arguments)
+        self._program.start([*paths.program("waggle"), self._asking.door])
 
-    def _read(self) -> None:
-        said = bytes(self._process.readAllStandardOutput().data()).decode("utf-8", "replace")
-        for line in said.splitlines():
-            self._output.appendPlainText(visible(line))
+    def _add(self, said: str) -> None:
+        self._output.appendPlainText(visible(said))
 
-    def _finished(self, code: int) -> None:
+    def _ended(self, code: int, complaints: list[str]) -> None:
+        for complaint in complaints:
+            self._add(told(complaint))
         self._run.setEnabled(True)
         self._says.setText(tr(self._asking.failed if code else self._asking.answered))
         self.done.emit()
-
-    def _not_started(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart:
-            self._run.setEnabled(True)
-            self._says.setText(tr("It cannot be started. Install Waggle again."))
-
-    def _leave(self) -> None:
-        """The window goes: so does what it asked."""
-        self._process.kill()
-        self._process.waitForFinished(1000)
 
 
 class Log(QFrame):
