@@ -27,7 +27,8 @@ import keep
 ENTRY = "/usr/share/applications/io.waggle.Waggle.desktop"
 USER, OTHER = "ann", "bob"
 SECONDS = 900.0  # to give up after; on a busy computer a first round alone took five minutes
-CONTINUE, JOIN = (1118, 698), (1145, 468)  # in a window of the size that it first has
+CONTINUE, JOIN = (1118, 698), (1145, 468)  # in a window of the size that it first has, and with so many specialties
+SPECIALTIES = [["base_conversion", "easy"], ["fraction_simplification", "easy"]]
 OTHERS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache",
           "usr/share/applications/mimeinfo.cache"}  # fmt: skip
 
@@ -176,7 +177,7 @@ def invited(clone: Path, root: Path, display: str, pictures: Path | None) -> dic
 
 def invite(home: Path) -> str:
     """Asked of the engine as its window would: make a swarm, go there, and write a link to it."""
-    made = asked(home, "CreateSwarm", name="Two laptops", specialties=[["base_conversion", "easy"]])["swarm"]
+    made = asked(home, "CreateSwarm", name="Two laptops", specialties=SPECIALTIES)["swarm"]
     charter = made["charter"]  # type: ignore[index]
     asked(home, "ChooseSwarm", charter=charter)
     until(lambda: any(event["type"] == "Ready" and event["charter"] == charter for event in recorded(home)), "the new swarm")
