@@ -20,8 +20,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", "identity.*.key", "identity.new"),
-    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "models.json", "models.json.new",
-                 "frugality.json", "seed_port", "control/*"),
+    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "window.lock", "models.json",
+                 "models.json.new", "frugality.json", "seed_port", "control/*"),
     "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),
     "history": ("history.*", "models/*/history.*"),
     "record": ("events/*.jsonl", "events/writing.part"),
