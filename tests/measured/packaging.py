@@ -6,7 +6,7 @@
 In a clean clone the .deb is built (`--clone` goes on with one that has dist/ already). In a bare Debian 12, without any Python,
 made by debootstrap (`--root` goes on with one), it is installed by apt, started from its desktop entry on a virtual screen by an
 ordinary user, joined there by a second one who opens an invite link, upgraded to a newer one and purged. Wants root, debootstrap,
-Xvfb, xwininfo, xdotool and the network.
+Xvfb, xdotool and the network.
 """
 
 import argparse
@@ -252,8 +252,9 @@ def unfrozen(clone: Path, home: Path, display: str) -> dict[str, float]:
 
 
 def on_screen(display: str) -> bool:
-    said = subprocess.run(["xwininfo", "-display", display, "-name", "Waggle"], capture_output=True, text=True, check=False)
-    return "Map State: IsViewable" in said.stdout
+    """Qt has a second, hidden window of the same name."""
+    command = ["xdotool", "search", "--onlyvisible", "--name", "^Waggle$"]
+    return not subprocess.run(command, env={**os.environ, "DISPLAY": display}, capture_output=True, check=False).returncode
 
 
 def recorded(home: Path) -> Iterator[dict[str, object]]:
