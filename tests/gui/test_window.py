@@ -62,6 +62,12 @@ def test_home_does_not_scroll_in_a_small_window(
     assert [area.verticalScrollBar().maximum() for area in areas] == [0]
 
 
+def test_home_never_says_that_nothing_came_above_what_was_learned_from(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told([event for event in written if not isinstance(event, events.PeerChanged)])
+    assert window.home._learned._value.text() != "0"
+    assert window.home._learned._line.words().endswith("waiting")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_survive_the_smallest_window_and_every_theme(
     window_told: Told, look: Look, told: list[AnyEvent], page: str, qapp: QApplication

@@ -276,9 +276,9 @@ def _heard(state: State) -> str:
     if state.reach == "solo":
         return tr("This swarm is this computer only")
     peers = sum(peer.received > 0 for peer in state.peers.values())
-    if not peers:
-        return tr("Nothing has come from peers yet")
     waiting = plural(state.waiting, "%n more is waiting", "%n more are waiting")
+    if not peers:  # what was learned from stands already while the peer it came from is told a moment later
+        return waiting if state.totals.learned_external else tr("Nothing has come from peers yet")
     return plural(peers, "From %n peer; ", "From %n peers; ") + waiting
 
 
