@@ -5,6 +5,7 @@ It may be stopped and called again: each run adds a line to a log, and the sum o
 
 import argparse
 import asyncio
+import gc
 import random
 import sys
 import tempfile
@@ -118,7 +119,7 @@ async def churn(nodes: int, seconds: float, folder: Path, *, every: float = EVER
     options = replace(alone, seeds=(await address,))
     here_now: list[Guest] = []
     joined, stuck, groups, began = 0, 0, 0, time.monotonic()
-    leaving: list[Guest] = []
+    left = 0
     try:
         while time.monotonic() - began < seconds:
             if len(here_now) < min(FEWEST, nodes) or (len(here_now) < nodes and draw.random() < 0.6):
@@ -126,8 +127,7 @@ async def churn(nodes: int, seconds: float, folder: Path, *, every: float = EVER
                 here_now.append(await _join(options, charter, identities.load_or_create(folder / f"{joined}.key")))
             else:
                 gone = here_now.pop(draw.randrange(len(here_now)))
-                leaving.append(gone)
-                groups, stuck = groups + gone.groups, stuck + await _leave(gone)
+                groups, stuck, left = groups + gone.groups, stuck + await _leave(gone), left + 1
             _share(here_now, charter)
             for guest in [one for one in here_now if time.monotonic() - one.heard_at > STUCK_S]:
                 stuck, guest.heard_at = stuck + 1, time.monotonic()
@@ -138,7 +138,7 @@ async def churn(nodes: int, seconds: float, folder: Path, *, every: float = EVER
         await serving
     files, processes = await _left_open(before)
     return Slice(
-        seconds=round(time.monotonic() - began, 1), nodes=nodes, joined=joined, left=len(leaving), stuck=stuck,
+        seconds=round(time.monotonic() - began, 1), nodes=nodes, joined=joined, left=left, stuck=stuck,
         groups=groups + sum(one.groups for one in here_now), files=files, processes=processes, commit=here.commit(),
         machine=here.machine(),
     )  # fmt: skip
@@ -171,8 +171,9 @@ def _share(guests: Sequence[Guest], charter: Charter) -> None:
 
 
 async def _left_open(before: tuple[int, int]) -> tuple[int, int]:
-    """How many more files and processes than before; what is only just closing is given a while."""
+    """How many more files and processes than before; what is only just closing is given a while, and garbage is no leak."""
     for _ in range(CLOSING_LOOKS):
+        gc.collect()
         files, processes = (max(0, now - then) for now, then in zip(_open(), before, strict=True))
         if not files and not processes:
             break
