@@ -45,13 +45,13 @@ def main() -> int:
         root = Path(folder) / "root"
         subprocess.run(["cp", "-a", str(chosen.root or bare(Path(folder) / "bare")), str(root)], check=True)
         built = json.loads((clone / "dist/build.json").read_text())
+        commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=clone, text=True).strip()
         with mounted(root), screen(root) as display:
             figures = live(clone, root, display, chosen.pictures) | unfrozen(clone, Path(folder) / "home", display)
     sizes = {"deb_mib": next(size for name, size in built["mib"].items() if name.endswith(".deb")), **built}
     kept = ("deb_mib", "mib", "installed_mib", "largest_parts_mib", "cpu_seconds", "peak_mib", "seconds")
     named = {"cpu_seconds": "build_cpu_s", "peak_mib": "build_peak_mib", "seconds": "build_s", "mib": "artefacts_mib"}
     figures |= {named.get(name, name): sizes[name] for name in kept if name in sizes}
-    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=clone, text=True).strip()
     keep.write(Path(__file__).resolve(), dict(sorted(figures.items())), commit=commit)
     return 0
 
