@@ -88,7 +88,8 @@ class Home:
 
     def prepare(self) -> "Home":
         """Make the folders; raises OSError where the disk says no."""
-        for folder in (self.root, self.checkpoints, self.events, self.charters, self.root / "known_peers", self.control):
+        peers, marks = self.root / "known_peers", self.root / "marks"
+        for folder in (self.root, self.checkpoints, self.events, self.charters, peers, marks, self.control):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 

@@ -116,7 +116,7 @@ async def test_through_a_gateway_sheets_are_marked_both_ways(
 
 
 async def test_marks_outlive_a_restart(start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path) -> None:
-    kept = tmp_path / "marks" / "charter.msgpack"
+    kept = tmp_path / "charter.msgpack"
     before = await start("one", leaderboard=True, marks=kept)
     published(before.node, verifier, exam, 7)
     await before.ear.hear(SheetsMarked)

@@ -88,7 +88,7 @@ def member(node: int, epoch: int, right: int = 4) -> Mark:
 
 
 def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) -> None:
-    path, now = tmp_path / "marks" / "ab.msgpack", 1000 * 600.0
+    path, now = tmp_path / "ab.msgpack", 1000 * 600.0
     assert marks_kept.read(path, now) == []
     known = Marks(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
     marks_kept.write(path, known.newest(marks_kept.MOST))
