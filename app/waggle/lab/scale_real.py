@@ -78,14 +78,13 @@ def made_up(charter: Charter, origin: Identity, number: int) -> list[Group]:
 class Ear:
     """Hears what a node tells."""
 
-    arrived = 0  # records, at all nodes
-
     def __init__(self, peer_id: bytes, spread: Spread) -> None:
         self._peer_id, self._spread = peer_id, spread
+        self.arrived = 0  # records
 
     def __call__(self, news: News) -> None:
         if isinstance(news, GroupsArrived):
-            Ear.arrived += 1
+            self.arrived += 1
             self._spread.pulled(self._peer_id, (news.origin, news.round))
 
 
@@ -115,8 +114,9 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     local = SwarmOptions(host="127.0.0.1", tempo=seconds)
     serving = asyncio.create_task(seed.run(local, own("seed"), charter, say, stop))
     options = SwarmOptions(host="127.0.0.1", tempo=seconds, seeds=(await address,), patience=10.0)
-    names = map(own, map(str, range(count)))
-    nodes = [(SwarmNode(options, charter, each, Believing(), Ear(each.peer_id, spread)), each) for each in names]
+    names = [own(str(number)) for number in range(count)]
+    ears = [Ear(each.peer_id, spread) for each in names]
+    nodes = [(SwarmNode(options, charter, each, Believing(), ear), each) for each, ear in zip(names, ears, strict=True)]
     everybody = [each.peer_id for _, each in nodes]
 
     try:
@@ -127,11 +127,11 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
         before: tuple[float, ...] = ()
         for number in range(rounds + 2):
             if number == 2:
-                before = figures(Ear.arrived)
+                before = figures(ears)
                 spread.follow(everybody)
             size = await play(nodes, charter, number, seconds, spread)
             spread.count(number - 1, everybody)
-        moved, sent, worked, came = (after - then for after, then in zip(figures(Ear.arrived), before, strict=True))
+        moved, sent, worked, came = (after - then for after, then in zip(figures(ears), before, strict=True))
         while not spread.count(number - 1, everybody) and number < MOST_ROUNDS:
             number += 1
             await play(nodes, charter, number, seconds, spread)
@@ -146,11 +146,11 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     }  # fmt: skip
 
 
-def figures(arrived: int) -> tuple[float, ...]:
+def figures(ears: Sequence[Ear]) -> tuple[float, ...]:
     """Bytes, packets, CPU seconds of this process and its p2pds, and records that arrived, so far."""
     me = psutil.Process()
     times = [one.cpu_times() for one in (me, *me.children(recursive=True))]
-    return loopback(), packets(), sum(one.user + one.system for one in times), arrived
+    return loopback(), packets(), sum(one.user + one.system for one in times), sum(ear.arrived for ear in ears)
 
 
 def main() -> int:
