@@ -15,7 +15,6 @@ from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 KEPT_FILES = 5
 FILE_BYTES = 64 * 1024 * 1024
-
 MOST_WAITING = 5000  # lines that a listener has not read: some megabytes
 
 Sink = Callable[[bytes], None]

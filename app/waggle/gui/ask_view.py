@@ -200,7 +200,7 @@ class AskView(QWidget):
         if titles == self._titles:
             return
         self._titles = titles
-        menu, group = QMenu(self._menu), None
+        menu = QMenu(self._menu)
         group = QActionGroup(menu)
         for dataset, title in titles.items():
             action = menu.addAction(title.replace("&", "&&"))

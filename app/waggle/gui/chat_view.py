@@ -217,12 +217,11 @@ class ChatView(QWidget):
 
     def _draw(self) -> None:
         state, hindrance = self.state, why_not(self.state)
-        full = len(self._finished()) >= TURNS
         said = about(state)
         self._about.say(said)
         self._about.setVisible(bool(said))
         self._draw_turns()
-        self._draw_button(hindrance, full=full)
+        self._draw_button(hindrance)
         chosen = moment(self._before, -1)
         self._moments.say(tr("Compared with: %1").replace("%1", chosen), "down")
         fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
@@ -230,16 +229,18 @@ class ChatView(QWidget):
         self._moments.setToolTip(hindrance or fixed)
         self._clear.setEnabled(bool(state.talk) and not hindrance)
         self._tally.say(tally([box.guess for box in self._boxes if box.guess is not None]))
-        if full:
+        if self._full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
         self._draw_length()
 
-    def _draw_button(self, hindrance: str, *, full: bool) -> None:
+    def _full(self) -> bool:
+        return len(self._finished()) >= TURNS
+
+    def _draw_button(self, hindrance: str) -> None:
         kind = "plain" if self._waiting else "primary"
         restyle(self.button, "kind", kind)
         self.button.become(kind, tr("Stop") if self._waiting else tr("Send"), "cross" if self._waiting else "")
         self.button.setToolTip(hindrance)
-        self.button.setEnabled(not hindrance and (bool(self._waiting) or not (full or self._too_many() > 0)))
 
     def _draw_turns(self) -> None:
         talk = self._talk()
@@ -282,9 +283,8 @@ class ChatView(QWidget):
         elif self._said.property("length"):
             self._complain("")
         self._said.setProperty("length", too_long)
-        if not self._waiting:
-            full = len(self._finished()) >= TURNS
-            self.button.setEnabled(not (why_not(self.state) or full or too_long))
+        may_say = bool(self._waiting) or not (self._full() or too_long)
+        self.button.setEnabled(may_say and not why_not(self.state))
 
     def _complain(self, words: str) -> None:
         private = tr("What you write is kept nowhere and shared with nobody.")
