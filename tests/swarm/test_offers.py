@@ -1,14 +1,18 @@
 """What is offered: groups of two epochs cannot travel together, so each has its turn, and none is lost."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from swarm.test_record import CHARTER, EPOCH, small
+from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.identity import load_or_create
 from waggle.swarm.offers import Offers
 from waggle.swarm.sent import Sent
+from waggle.tasks.questions import epoch_at
 
 
 @pytest.fixture
@@ -42,3 +46,30 @@ def test_an_older_question_that_was_answered_late_pushes_out_no_round_and_is_pus
     assert offers._due.is_set(), "the rest has its turn next"
     offers._seal()
     assert sealed(offers)[-1] == (EPOCH, [1, 2])
+
+
+class OnlyGroups:
+    """A way into the swarm whose gateway takes groups and no answer sheets."""
+
+    def __init__(self, sheet: bytes) -> None:
+        self.dht, self._sheet = self, sheet
+        self.said: list[bytes] = []
+
+    async def lodge(self, _sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+        if blob == self._sheet:
+            raise PeerAway("no gateway takes it")
+        return ()
+
+    async def announce(self, _key: str, _subkey: bytes, signed: bytes, _expires: float) -> None:
+        self.said.append(signed)
+
+
+async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(tmp_path: Path) -> None:
+    identity, sheet, named = load_or_create(tmp_path / "identity.key"), b"answers", bytes(32)
+    admission, door = Admission(CHARTER, identity.peer_id, b""), OnlyGroups(sheet)
+    offers = Offers(identity, CHARTER, admission, time.time, 1.0, Sent(time.time), sheet=lambda: (sheet, named))
+    offers.add(small(4, epoch_at(time.time()), 1))
+    offers._seal()
+    await offers._announce(door)
+    assert door.said
+    assert {announcements.parse(signed).sheet for signed in door.said} == {b""}, "a sheet that nobody has is not named"

@@ -107,17 +107,25 @@ class Offers:
         via = await connection.dht.lodge(sha256, offer.blob)
         for holder in via:
             self._sent.note("groups", offer.blob, holder)
-        sheet, named = self._sheet()
-        if sheet:
-            for holder in await connection.dht.lodge(named, sheet):
-                self._sent.note("sheet", sheet, holder)
-        signed, announced = self._signed(sha256, offer, via, named)
+        signed, announced = self._signed(sha256, offer, via, await self._lodged_sheet(connection))
         if not directory.is_current(announced, self._charter, self._clock()):
             self.announced = b""
             return
         self.announced = self._sent.note("announcement", signed)
         for key in self.places(self._identity.peer_id):
             await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
+
+    async def _lodged_sheet(self, connection: Door) -> bytes:
+        """The sha256 of the answer sheet, to be named; empty where nobody takes it: the groups are announced all the same."""
+        sheet, named = self._sheet()
+        if not sheet:
+            return named
+        try:
+            for holder in await connection.dht.lodge(named, sheet):
+                self._sent.note("sheet", sheet, holder)
+        except PeerAway:
+            return b""
+        return named
 
     def places(self, peer_id: bytes) -> list[str]:
         """The keys of the directory under which a peer announces itself."""
