@@ -18,6 +18,7 @@ import check
 import make_linux
 import make_mac
 import make_windows
+import needs
 import notices
 import version
 
@@ -59,7 +60,7 @@ def freeze(folder: Path, named: str) -> None:
     sys.stderr.write(done.stderr)
     if done.returncode:
         sys.exit(f"PyInstaller ended with code {done.returncode}.")
-    if missing := [line for line in done.stderr.splitlines() if "Library not found" in line]:
+    if missing := needs.missing(done.stderr):
         sys.exit("\n".join(("Install these first (`packaging/dev.py doctor` names most of them):", *missing)))
 
 

@@ -77,6 +77,13 @@ def dropped(path: str) -> bool:
     return bool(DROPPED.search(path.replace("\\", "/")))
 
 
+def missing(log: str) -> list[str]:
+    """What PyInstaller did not find on this computer, of its log; what is left out anyway need not be here."""
+    told = re.findall(r"Library not found: could not resolve '(.+?)', dependency of '(.+?)'", log)
+    wanted = {(library, re.sub(r".*/site-packages/", "", by.replace("\\", "/"))) for library, by in told}
+    return sorted(f"{library}, for {by}" for library, by in wanted if not (dropped(library) or dropped(by)))
+
+
 def architectures() -> tuple[str, ...]:
     """The families of transformers that the policy room can train."""
     for node in ast.parse((SOURCE / "waggle/policy/configuration.py").read_text(encoding="utf-8")).body:
