@@ -1,5 +1,6 @@
 """What torture looks at, without anybody being killed: `waggle lab torture` does that."""
 
+import math
 import sqlite3
 
 import msgspec
@@ -8,8 +9,9 @@ import pytest
 
 from waggle import paths
 from waggle.engine.history import History
-from waggle.lab import torture
-from waggle.lab.torture import Found, Kill, Pause
+from waggle.lab import calm, torture
+from waggle.lab.calm import Found, Pause, Soak
+from waggle.lab.torture import Kill
 from waggle.lab.victim import database_is_whole
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
@@ -26,12 +28,23 @@ def test_figures_are_counted_over_all_kills_of_a_folder(tmp_path):
     assert (figures["kills"], figures["rounds_lost_max"], figures["states_learned_again"]) == (2, 2, 3)
     assert (figures["pause_ms_median"], figures["pause_ms_worst"]) == (3, 8)
     assert (figures["pause_ms_by_stage"]["learn"], figures["pause_ms_by_stage"]["judge"]) == ((6, 8), (None, None))
+    assert "soak_rounds" not in figures
     assert figures["kills_by_target"] == {"engine": 1, "p2pd": 1, "verifier": 0, "window": 0}
     assert figures["resume_bit_exact"]
+    assert [torture.lost_nothing(kill) for kill in kills] == [False, True]
 
 
-def test_growth_leaves_the_warm_up_out():
-    assert torture.growth([1, 5, 100, 100, 100, 100, 110, 110]) == pytest.approx(10.0)
+def test_what_was_not_done_has_no_figures(tmp_path):
+    assert torture.summary(tmp_path) == {}
+    calm.write(tmp_path, Found(soak=Soak(rounds=90, hours=8.01, growth_percent={"engine": 0.04})))
+    assert torture.summary(tmp_path) == {
+        "soak_rounds": 90, "soak_hours_worth": 8.0, "memory_growth_percent": {"engine": 0.0}
+    }  # fmt: skip
+
+
+def test_growth_leaves_the_warm_up_out_and_says_nothing_of_few_looks():
+    assert calm.growth([1] * 5 + [100] * 10 + [110] * 5) == pytest.approx(10.0)
+    assert math.isnan(calm.growth([1] * 19))
 
 
 def test_a_damaged_database_is_noticed_and_looking_changes_nothing(tmp_path):

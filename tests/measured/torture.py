@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Tortures a live two-node run and writes torture.json beside this file: torture.py FOLDER [MINUTES] [KILLS].
+"""Tortures a live two-node run and writes torture.json beside this file.
 
-FOLDER keeps the nodes and every kill so far; a run that is begun again in it goes on. With 0 minutes it only counts.
+    python3 tests/measured/torture.py FOLDER [--minutes 120] [--kills 200] [--pauses 600] [--hours 8]
+
+FOLDER keeps the nodes, every kill and every pause so far; a run that is begun again in it goes on. What was not measured in it
+keeps the figures that it had.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -14,18 +18,22 @@ import keep
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(folder: str, minutes: str = "120", kills: str = "200", pauses: str = "600", calm: str = "10") -> int:
+def main() -> int:
     keep.require_clean()
+    asked = argparse.ArgumentParser()
+    asked.add_argument("folder")
+    chosen, options = asked.parse_known_args()
     python = ROOT / ".venv/bin/python"
-    if float(minutes):
-        options = ["--out", folder, "--minutes", minutes, "--kills", kills, "--pauses", pauses, "--calm", calm]
-        subprocess.run([str(python), "-m", "waggle", "lab", "torture", *options], cwd=ROOT / "app", check=False)
+    command = ["-m", "waggle", "lab", "torture", "--out", str(Path(chosen.folder).resolve()), *options]
+    subprocess.run([str(python), *command], cwd=ROOT / "app", check=False)
     counting = "import json, sys; from pathlib import Path; from waggle.lab import torture; "
     counting += "print(json.dumps(torture.summary(Path(sys.argv[1]))))"
-    figures = json.loads(keep.said(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", folder))
-    keep.write(Path(__file__).resolve(), figures)
+    found = json.loads(keep.said(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", chosen.folder))
+    script = Path(__file__).resolve()
+    before = json.loads(script.with_suffix(".json").read_text())["figures"]
+    keep.write(script, before | found)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -9,7 +9,6 @@ import argparse
 import itertools
 import json
 import random
-import statistics
 import subprocess
 import sys
 import time
@@ -18,18 +17,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import psutil
+from msgspec.structs import replace
 
 from waggle import paths
 from waggle.errors import CheckpointError, LabError
+from waggle.lab import calm
 from waggle.lab.victim import Victim, database_is_whole, recorded
 from waggle.policy import checkpoint, journal
 from waggle.policy.choose import open_policy
-from waggle.protocol.state import STAGES
 
 TARGETS = ("engine", "p2pd", "verifier", "window")
 WEIGHTS = (25, 34, 34, 7)  # the first and the last cost a whole start
 ORPHANS_S = 60.0  # for children whose engine is dead to leave
-SETTINGS = ("swarm.host=127.0.0.1", "learning.held_out_questions=1", "computer.priority=normal", "computer.threads=1")
+SETTINGS = ("learning.held_out_questions=1", "computer.priority=normal", "computer.threads=1")
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,20 +47,6 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     bit_exact: bool = True
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A pause asked for in a stage of a round, and the milliseconds until it held."""
-
-    stage: str
-    ms: float
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """`calm.json`: pauses in every stage, and memory while nothing is killed."""
-
-    pauses: list[Pause] = []
-    growth_percent: dict[str, float] = {}
-
-
 def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--out", type=Path, default=Path("torture"), metavar="FOLDER", help="where the nodes live and results go")
     made.add_argument("--kills", type=int, default=200, help="in all, those of earlier runs in the folder included")
@@ -71,7 +57,9 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         default=600,
         help="to be measured, each stage of a round in its turn; those of earlier runs included",
     )
-    made.add_argument("--calm", type=float, default=10.0, help="minutes without kills, in which memory is measured")
+    made.add_argument(
+        "--hours", type=float, default=8.0, help="worth of rounds in which memory is measured, without kills; 0: none"
+    )
     made.add_argument("--seed", type=int, default=1)
 
 
@@ -85,20 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
             stdout=subprocess.PIPE, stderr=log,
         )  # fmt: skip
     try:
-        settings = (*SETTINGS, f'swarm.seeds=["{_address(seed)}"]')
-        nodes = (Victim(out / "first", settings, windowed=False), Victim(out / "second", settings, windowed=True))
-        try:
-            _play(arguments, out, nodes)
-        finally:
-            for node in nodes:
-                node.stop()
+        swarm = ("swarm.host=127.0.0.1", f'swarm.seeds=["{_address(seed)}"]')
+        if arguments.kills or arguments.pauses:
+            _torture(arguments, out, (*swarm, *SETTINGS))
+        if arguments.hours:
+            calm.write(out, replace(calm.read(out), soak=calm.soak(out / "calm", swarm, arguments.hours)))
     finally:
         seed.terminate()
         seed.wait()
-    figures = summary(out)
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    lost = ("checkpoints_lost", "rounds_lost_max", "databases_corrupted", "identities_changed")
-    return 0 if figures["resume_bit_exact"] and not any(figures[name] for name in lost) else 1
+    sys.stdout.write(json.dumps(summary(out), indent=2) + "\n")
+    return 0 if all(map(lost_nothing, read_kills(out))) else 1
 
 
 def _address(seed: "subprocess.Popen[bytes]") -> str:
@@ -108,6 +92,15 @@ def _address(seed: "subprocess.Popen[bytes]") -> str:
             if word.startswith("/ip4/127.0.0.1/tcp/"):
                 return word
     raise LabError("The seed does not start.", "Look at seed.log.")
+
+
+def _torture(arguments: argparse.Namespace, out: Path, settings: tuple[str, ...]) -> None:
+    nodes = (Victim(out / "first", settings, windowed=False), Victim(out / "second", settings, windowed=True))
+    try:
+        _play(arguments, out, nodes)
+    finally:
+        for node in nodes:
+            node.stop()
 
 
 def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]) -> None:
@@ -131,10 +124,9 @@ def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]
             sys.stdout.flush()
     for node in nodes:
         node.wait_ready()
-    before = read_calm(out)
-    pauses = [*before.pauses, *_pauses(nodes[0], len(before.pauses), arguments.pauses)]
-    growth_percent = _growth(nodes[0], 60 * arguments.calm) or before.growth_percent
-    (out / "calm.json").write_bytes(msgspec.json.encode(Found(pauses=pauses, growth_percent=growth_percent)))
+    before = calm.read(out)
+    pauses = calm.pauses(nodes[0], len(before.pauses), arguments.pauses)
+    calm.write(out, replace(before, pauses=[*before.pauses, *pauses]))
 
 
 def _kill(node: Victim, target: str, noise: random.Random) -> Kill | None:
@@ -217,69 +209,30 @@ def _same(mine: tuple[checkpoint.Arrays, checkpoint.Arrays], theirs: tuple[check
     )
 
 
-def _pauses(node: Victim, first: int, last: int) -> list[Pause]:
-    """Pauses of these numbers, asked for as soon as a stage begins, each stage in its turn."""
-    found = []
-    for number in range(first, last):
-        stage = STAGES[number % len(STAGES)]
-        node.wait_stage(stage)
-        found.append(Pause(stage=stage, ms=node.ask_pause()))
-    return found
-
-
-def _growth(node: Victim, seconds: float) -> dict[str, float]:
-    """By how much the memory of each process of a node grew after warm-up, in percent."""
-    seen: dict[str, list[int]] = {"engine": [], "p2pd": [], "verifier": []}
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        for name, values in seen.items():
-            process = node.engine if name == "engine" else node.child(name)
-            if process is not None:
-                values.append(process.memory_info().rss)
-        time.sleep(2.0)
-    return {name: growth(values) for name, values in seen.items() if len(values) >= 20}
-
-
-def growth(values: list[int]) -> float:
-    """The last quarter over the second one, in percent; the first is warm-up."""
-    quarter = len(values) // 4
-    return 100 * (statistics.median(values[-quarter:]) / statistics.median(values[quarter : 2 * quarter]) - 1)
-
-
 def read_kills(out: Path) -> list[Kill]:
     path = out / "kills.jsonl"
     return [msgspec.json.decode(line, type=Kill) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-def read_calm(out: Path) -> Found:
-    path = out / "calm.json"
-    return msgspec.json.decode(path.read_bytes(), type=Found) if path.exists() else Found()
-
-
 def summary(out: Path) -> dict[str, object]:
     """The figures of everything that was done in a folder."""
     kills = read_kills(out)
-    calm = read_calm(out)
-    return {
-        "kills": len(kills),
-        "kills_by_target": {target: sum(kill.target == target for kill in kills) for target in TARGETS},
-        "checkpoints_lost": sum(kill.checkpoints_lost for kill in kills),
-        "rounds_lost_max": max((kill.rounds_lost for kill in kills), default=0),
-        "databases_corrupted": sum(kill.databases_corrupted for kill in kills),
-        "identities_changed": sum(kill.identity_changed for kill in kills),
-        "orphans": sum(kill.orphans for kill in kills),
-        "states_learned_again": sum(kill.replayed for kill in kills),
-        "resume_bit_exact": all(kill.bit_exact for kill in kills),
-        "memory_growth_percent": {name: round(value, 1) for name, value in calm.growth_percent.items()},
-        "pauses": len(calm.pauses),
-        "pause_ms_median": middle_and_worst(calm.pauses)[0],
-        "pause_ms_worst": middle_and_worst(calm.pauses)[1],
-        "pause_ms_by_stage": {stage: middle_and_worst([one for one in calm.pauses if one.stage == stage]) for stage in STAGES},
-    }
+    figures: dict[str, object] = {}
+    if kills:
+        figures = {
+            "kills": len(kills),
+            "kills_by_target": {target: sum(kill.target == target for kill in kills) for target in TARGETS},
+            "checkpoints_lost": sum(kill.checkpoints_lost for kill in kills),
+            "rounds_lost_max": max(kill.rounds_lost for kill in kills),
+            "databases_corrupted": sum(kill.databases_corrupted for kill in kills),
+            "identities_changed": sum(kill.identity_changed for kill in kills),
+            "orphans": sum(kill.orphans for kill in kills),
+            "states_learned_again": sum(kill.replayed for kill in kills),
+            "resume_bit_exact": all(kill.bit_exact for kill in kills),
+        }
+    return figures | calm.summary(calm.read(out))
 
 
-def middle_and_worst(pauses: list[Pause]) -> tuple[int | None, int | None]:
-    """Milliseconds."""
-    if not pauses:
-        return None, None
-    return round(statistics.median(one.ms for one in pauses)), round(max(one.ms for one in pauses))
+def lost_nothing(kill: Kill) -> bool:
+    lost = kill.rounds_lost, kill.checkpoints_lost, kill.databases_corrupted, kill.identity_changed
+    return kill.bit_exact and not any(lost)
