@@ -19,7 +19,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
 from waggle import paths
-from waggle.gui.app import application
+from waggle.gui.app import application, keep_what_stays
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
 from waggle.gui.look import Look
@@ -73,6 +73,7 @@ class Shown:
             self.window.show_page(name)
             for _ in range(5):
                 QApplication.processEvents()
+        keep_what_stays()
         self._begun, self._last = False, (time.perf_counter(), time.thread_time())
         self.wall_s = self.work_s = 0.0
         self.memory: list[int] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import sys
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ def application() -> QApplication:
     return app
 
 
+def keep_what_stays() -> None:
+    """Modules and the window live as long as the process: to look through them for garbage would take three frames each time."""
+    gc.freeze()
+
+
 def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     """Play a recording to its end, show a page, and save the window as a picture."""
     current = Current()
@@ -130,6 +136,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     asyncio.set_event_loop(loop)
     shell.left.connect(end)
     shell.begin(arguments.page, first=first)
+    keep_what_stays()
     if not first:
         QTimer.singleShot(0, shell.start)
     if arguments.invite:
