@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.kills or arguments.pauses:
             _torture(arguments, out, (*swarm, *SETTINGS))
         if arguments.hours:
-            calm.write(out, replace(calm.read(out), soak=calm.soak(out / "calm", swarm, arguments.hours)))
+            calm.write(out, replace(calm.read(out), soak=calm.soak(out, swarm, arguments.hours)))
     finally:
         seed.terminate()
         seed.wait()
