@@ -8,19 +8,25 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
 from waggle.gui import language
+from waggle.gui.charts import Chart
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
+from waggle.gui.language import Language
 from waggle.gui.look import Look
+from waggle.gui.paint import Stages
+from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
+from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import figure, plural, short_ago, told, tr
 from waggle.protocol.rules import Readings, Wishes, decide
@@ -120,6 +126,35 @@ def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: 
     window = window_told(written)
     assert qapp.layoutDirection() == Qt.LayoutDirection.RightToLeft
     assert window.rail.x() > window.width() / 2
+    window.show_page("progress")
+    for _ in range(3):
+        qapp.processEvents()
+    assert window.rail.property("side") == "right"
+    chart = window.findChildren(Chart)[0]
+    axes = [chart.getAxis("left").sceneBoundingRect().left(), chart.getViewBox().sceneBoundingRect().left()]
+    assert axes == sorted(axes), "time runs from left to right all the same"
+
+
+def inked(widget: QWidget, colour: QColor) -> list[int]:
+    """The columns of a widget's picture that hold this colour."""
+    picture = widget.grab().toImage()
+    return [x for x in range(picture.width()) if any(picture.pixelColor(x, y) == colour for y in range(picture.height()))]
+
+
+@pytest.mark.parametrize("spoken", ["en", "mirrored"])
+def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, look: Look, spoken: Language) -> None:
+    language.use(spoken)
+    stepper, stages = Stepper(look), Stages(look)
+    stepper.resize(800, 40)
+    stepper.show_state(State(stage="draw"))
+    stages.show_stage(1, 6)
+    for widget in (stepper, stages):
+        places = inked(widget, look.colour("accent"))
+        assert places
+        first = max(places) < widget.width() / 2 if spoken == "en" else min(places) > widget.width() / 2
+        assert first, widget
+    button = Button(look, "Pause", join="left")
+    assert button.property("join") == ("left" if spoken == "en" else "right")
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so

@@ -44,6 +44,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         pyqtgraph.setConfigOptions(antialias=True)
         super().__init__()
         self.look = look
+        self.getPlotItem().setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
         self.setAccessibleName(name)
         for part in (self, self.viewport()):  # nothing in it can be chosen
             part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -128,6 +129,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
         note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
         note.setFont(self.look.font("tag"))
+        option = note.textItem.document().defaultTextOption()
+        option.setTextDirection(Qt.LayoutDirection.LeftToRight)  # its first spaces keep it away from the line
+        note.textItem.document().setDefaultTextOption(option)
         note.setPos(x, y)
         self.addItem(note)
         return note

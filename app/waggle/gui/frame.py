@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QToolButton
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Mark, Sign
-from waggle.gui.parts import Line, column, restyle, row, text
+from waggle.gui.parts import Line, column, edges, from_right, restyle, row, text
 from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
@@ -58,6 +58,7 @@ class Rail(QFrame):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setObjectName("rail")
+        self.setProperty("side", "right" if from_right() else "left")
         self._look = look
         self._name = text(look, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
@@ -76,9 +77,9 @@ class Rail(QFrame):
 
     def set_compact(self, compact: bool) -> None:
         self._name.setVisible(not compact)
-        self._head.setContentsMargins(17 if compact else 8, 0, 0, 0)
+        self._head.setContentsMargins(*edges(17 if compact else 8, 0, 0, 0))
         side = 10 if compact else 12
-        self._box.setContentsMargins(side, 16, side - 1, 12)
+        self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
         self.setFixedWidth(self._look.size["rail_compact" if compact else "rail"])
         for made in self._buttons.values():

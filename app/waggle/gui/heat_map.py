@@ -54,6 +54,7 @@ class HeatMap(Painted):
         self._days: dict[datetime.date, Day] = {}
         self._today = datetime.date(2026, 1, 1)  # until it is told another
         self._at: datetime.date | None = None
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -152,7 +152,7 @@ class Hero(QFrame):
         }[said.action]  # fmt: skip
         plain = said.action in ("copy_report", "anyway")
         restyle(self._main, "kind", "plain" if plain else "primary")
-        restyle(self._main, "join", "left" if said.action == "pause" else "")
+        self._main.join("left" if said.action == "pause" else "")
         self._main.become("plain" if plain else "primary", words, icon)
         self._main.setVisible(said.action != "none" or stopped)
         self._more.setVisible(said.action == "pause")

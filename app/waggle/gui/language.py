@@ -19,6 +19,7 @@ Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two show where 
 NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own words
 THIN = "\u202f"  # a narrow space: no point or comma that could be taken for a decimal one
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
+FROM_RIGHT = "\u200f"  # makes the words behind it a line that begins at the right, as Arabic and Hebrew have it
 PLACE = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 
@@ -83,8 +84,10 @@ def read(language: Language) -> Book:
 
 def translated(words: str) -> str:
     """The window's own words; as they are where the book does not know them."""
-    if _spoken.language in ("pseudo", "mirrored"):
-        return pseudo(words) if _spoken.language == "pseudo" else words
+    if _spoken.language == "pseudo":
+        return pseudo(words)
+    if _spoken.language == "mirrored":
+        return f"{FROM_RIGHT}{words}" if words.strip() else words
     return _spoken.book.words.get(words, words)
 
 

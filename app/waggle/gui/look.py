@@ -142,14 +142,14 @@ class Look(QObject):
         _renderer(name, self.colour(role).name()).render(painter, place)
 
     def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
-        """`gap` is blank room after the drawing: Qt fixes the distance between icon and word at 4 px."""
-        made = QIcon()
+        """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px."""
+        made, away = QIcon(), QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
         for scale in (1, 2, 3):
             for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
                 canvas = QPixmap((size + gap) * scale, size * scale)
                 canvas.fill(Qt.GlobalColor.transparent)
                 painter = QPainter(canvas)
-                self.draw_icon(painter, name, ink, QRectF(0, 0, size * scale, size * scale))
+                self.draw_icon(painter, name, ink, QRectF(gap * scale if away else 0, 0, size * scale, size * scale))
                 painter.end()
                 canvas.setDevicePixelRatio(scale)
                 made.addPixmap(canvas, mode)

@@ -107,6 +107,13 @@ def draw_mark(painter: QPainter, look: Look, centre: QPointF, radius: float) -> 
     painter.drawPath(path)
 
 
+def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
+    """A box as it stands where lines begin at the right: as far from that side of `within` as else from the left."""
+    if painter.layoutDirection() == Qt.LayoutDirection.LeftToRight:
+        return box
+    return QRectF(within.left() + within.right() - box.right(), box.top(), box.width(), box.height())
+
+
 def chip_width(look: Look, words: str, *, icon: bool, bare: bool = False) -> float:
     left = 0 if bare else 7 if icon else 9
     return left + (18 if icon else 0) + QFontMetricsF(look.font("tag")).horizontalAdvance(words) + (0 if bare else 9)
@@ -119,19 +126,21 @@ def draw_chip(
     bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
     width = min(room, chip_width(look, words, icon=bool(icon), bare=bare))
     x, y = corner.x(), corner.y()
+    whole = QRectF(x, y, width, CHIP)
     if not bare:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(look.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
-        painter.drawRoundedRect(QRectF(x, y, width, CHIP), CHIP / 2, CHIP / 2)
+        painter.drawRoundedRect(whole, CHIP / 2, CHIP / 2)
     left = x + (0 if bare else 7 if icon else 9)
     if icon:
-        look.draw_icon(painter, icon, ink, QRectF(left, y + 4, 14, 14))
+        look.draw_icon(painter, icon, ink, sided(painter, QRectF(left, y + 4, 14, 14), whole))
         left += 18
     painter.setFont(look.font("tag"))
     painter.setPen(look.colour(ink))
     space = QRectF(left, y, x + width - left - (0 if bare else 6), CHIP)
     cut = QFontMetricsF(look.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
-    painter.drawText(space.adjusted(0, 0, 4, 0), Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
+    room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
+    painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
     return width
 
 
@@ -148,6 +157,7 @@ class Painted(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setLayoutDirection(self.layoutDirection())
         self.draw(painter, QRectF(self.rect()))
         painter.end()
 
@@ -220,7 +230,8 @@ class Faces(Painted):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         for i, identity in enumerate(self._identities):
-            centre = QPointF(self._size / 2 + i * self._size * 0.98, place.height() / 2)
+            face = QRectF(i * self._size * 0.98, (place.height() - self._size) / 2, self._size, self._size)
+            centre = sided(painter, face, place).center()
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self.look.colour("surface"))
             painter.drawPolygon(hexagon(centre.x(), centre.y(), self._size / 2 + 2))
@@ -280,4 +291,5 @@ class Stages(Painted):
             begun = i <= done
             painter.setPen(QPen(self.look.colour("accent_line" if begun else "control"), 1.3))
             painter.setBrush(self.look.colour("accent" if i < done else "accent_soft" if i == done else "surface"))
-            painter.drawPolygon(hexagon(self.CELL * 0.6 + i * (self.CELL + 4), place.center().y() + 0.5, self.CELL * 0.52))
+            cell = sided(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
+            painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

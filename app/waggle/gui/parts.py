@@ -4,7 +4,15 @@ import html
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetricsF, QIcon, QPainter, QResizeEvent
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QFontMetricsF,
+    QGuiApplication,
+    QIcon,
+    QPainter,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -107,6 +115,16 @@ def frame(kind: str, layout: QLayout) -> QFrame:
     box.setProperty("kind", kind)
     box.setLayout(layout)
     return box
+
+
+def from_right() -> bool:
+    """Whether lines begin at the right in the language in use."""
+    return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
+
+
+def edges(first: int, top: int, last: int, bottom: int) -> Edges:
+    """Room at the side where lines begin, above, at the other side, and below: Qt turns everything but such figures."""
+    return (last, top, first, bottom) if from_right() else (first, top, last, bottom)
 
 
 def card(*parts: Part, gap: int = 8, pad: int = 20) -> QFrame:
@@ -223,7 +241,7 @@ class Button(QPushButton):
         super().__init__(words)
         self._look, self._kind, self._icon = look, kind, icon
         self.setProperty("kind", kind)
-        self.setProperty("join", join)
+        self.join(join)
         self.setFont(look.font("strong" if kind == "primary" else "label"))
         height = look.px(40) if kind == "primary" else look.size["control_small"] if small else look.size["control"]
         self.setFixedHeight({"link": look.px(24), "title": look.px(24), "segment": look.px(26)}.get(kind, height))
@@ -247,6 +265,11 @@ class Button(QPushButton):
             self.setFixedHeight(self._look.px(40) if kind == "primary" else self._look.size["control"])
         self.say(words, icon)
 
+    def join(self, side: str) -> None:
+        """With which side ("left", "right"; none) it is the one half of a split button, in a language that begins at the left."""
+        other = {"left": "right", "right": "left", "": ""}[side]
+        restyle(self, "join", other if from_right() else side)
+
     def named(self, name: str) -> "Button":
         """A name and a tooltip for a button without a word."""
         self.setAccessibleName(name)
@@ -258,7 +281,7 @@ class Button(QPushButton):
             self.setIcon(QIcon())
             return
         role = "on_accent" if self._kind == "primary" else "text_soft"
-        gap = 4 if self.text() and self.layoutDirection() == Qt.LayoutDirection.LeftToRight else 0
+        gap = 4 if self.text() and self.layoutDirection() == QGuiApplication.layoutDirection() else 0
         self.setIcon(self._look.icon(self._icon, role, 18, gap))
         self.setIconSize(QSize(18 + gap, 18))
 
@@ -266,7 +289,7 @@ class Button(QPushButton):
 def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
     """A button that opens a menu: the sign stands after the word."""
     made = Button(look, words, icon="down", small=small)
-    made.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    made.setLayoutDirection(Qt.LayoutDirection.LeftToRight if from_right() else Qt.LayoutDirection.RightToLeft)
     made._tint()
     return made
 
@@ -343,8 +366,7 @@ class Scrolled(QScrollArea):
         edge, below = self._edges
         bar = self.verticalScrollBar()
         beside = edge - (bar.sizeHint().width() if bar.maximum() > 0 else 0)
-        away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        self._inner.setContentsMargins(beside if away else edge, 0, edge if away else beside, below)
+        self._inner.setContentsMargins(*edges(edge, 0, beside, below))
 
 
 def scrolled(box: QLayout, ground: str = "scrolled") -> Scrolled:

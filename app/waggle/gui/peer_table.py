@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from waggle.gui.look import Look
-from waggle.gui.paint import CHIP_INK, draw_avatar
+from waggle.gui.paint import CHIP_INK, draw_avatar, sided
 from waggle.gui.parts import tip
 from waggle.gui.words import figure, one_line, short_ago, told, tr, visible
 from waggle.protocol.about_peer import Standing, about, standing
@@ -150,13 +150,14 @@ class PeerCell(QStyledItemDelegate):
         icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
-            draw_avatar(painter, self._look, peer.id, QPointF(place.left() + 24, middle), 12, gone=faded)
+            face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
+            draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
             left = 46.0
         elif icon:
             tone = TONES[peer.connection] if at == 1 and not faded else ink
-            self._look.draw_icon(painter, icon, tone, QRectF(place.left() + 12, middle - 8, 16, 16))
+            self._look.draw_icon(painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - 8, 16, 16), place))
             left = 34.0
-        self._words(painter, place.adjusted(left, 0, -12, 0), words, at, self._look.colour(ink))
+        self._words(painter, sided(painter, place.adjusted(left, 0, -12, 0), place), words, at, self._look.colour(ink))
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:

@@ -46,6 +46,7 @@ class Tile(Painted):
         self._answer, self._lines = ShownCompletion(text=""), LINES
         self._effect: int | None = None  # None until it is known
         self._mine = self._going = True
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as what a model writes
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 

@@ -3,7 +3,17 @@
 import re
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextCharFormat, QTextLayout, QTextLine, QTextOption
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QPainter,
+    QTextCharFormat,
+    QTextLayout,
+    QTextLine,
+    QTextOption,
+)
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.look import Look
@@ -47,11 +57,13 @@ def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> 
 
 
 def span_layout(look: Look, text: str, start: int, length: int, *, role: str, match: str) -> QTextLayout:
-    """The text with its tags dimmed and the span on its ground; not yet broken into lines."""
+    """The text with its tags dimmed and the span on its ground, not yet broken into lines; a model's words begin at the left."""
     layout = QTextLayout(text, look.font(role))
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
-    option.setTextDirection(Qt.LayoutDirection.LeftToRight)
+    option.setTextDirection(Qt.LayoutDirection.LeftToRight if role == "mono" else QGuiApplication.layoutDirection())
+    away = option.textDirection() == Qt.LayoutDirection.RightToLeft
+    option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
     layout.setTextOption(option)
     formats = [_range(text, found.start(), len(found[0]), look.colour("text_faint")) for found in ANY_TAG.finditer(text)]
     if length > 0:
@@ -75,9 +87,9 @@ def draw_span_text(
     start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
     tail: bool = False,
 ) -> None:  # fmt: skip
-    """At most `lines` whole lines of text from a stranger, from the top of `place`."""
-    font = look.font(role)
-    leading, shown = line_height(font, mono=role == "mono"), visible(text)
+    """At most `lines` whole lines from the top of `place`; in "mono" of text from a stranger, else of our own."""
+    font, mono = look.font(role), role == "mono"
+    leading, shown = line_height(font, mono=mono), visible(text) if mono else text
     if _ended(look, shown, place.width(), lines, role) != shown:
         per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
         shown, start = fitted(shown, start, length, per_line * lines - 3, tail=tail)

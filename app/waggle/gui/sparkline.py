@@ -19,6 +19,7 @@ class Sparkline(Painted):
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, name=tr("Reward of the last rounds"))
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
         self._rounds: Sequence[RoundSummary] = ()
         self._peers: float | None = None
         self.setMinimumHeight(70)

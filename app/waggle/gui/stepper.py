@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from waggle.gui.look import Look
-from waggle.gui.paint import Painted
+from waggle.gui.paint import Painted, sided
 from waggle.gui.words import figure, plural, tr
 from waggle.protocol.state import STAGES, Stage, State
 
@@ -63,39 +63,41 @@ class Stepper(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         width = place.width() / len(self._steps)
         for i, (stage, when, words) in enumerate(self._steps):
-            box = QRectF(i * width, 0, width, place.height())
+            box = sided(painter, QRectF(i * width, 0, width, place.height()), place)
             used = self._words(painter, box, stage, when, words)
             if i < len(self._steps) - 1:
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
 
     def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
-        x, y = box.left() + CIRCLE + 1, box.center().y()
+        round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
         painter.setPen(QPen(self.look.colour(EDGE[when]), 1.5))
         painter.setBrush(self.look.colour(GROUND[when]))
-        painter.drawEllipse(QRectF(x - CIRCLE, y - CIRCLE, 2 * CIRCLE, 2 * CIRCLE))
-        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], QRectF(x - 9, y - 9, 18, 18))
+        painter.drawEllipse(round_)
+        inner = round_.adjusted(CIRCLE - 9, CIRCLE - 9, 9 - CIRCLE, 9 - CIRCLE)
+        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
 
     def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
-        """Draws title and count; returns where they end."""
+        """Draws title and count; returns how far into the box they reach."""
         left, y = box.left() + 2 * CIRCLE + 10, box.center().y()
         room = box.right() - left - 8
         painter.setFont(self.look.font("label"))
         painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
         title = QRectF(left, y - (18 if words else 9), room, 18)
-        painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
+        painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
             metrics = QFontMetricsF(self.look.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.look.font("caption"))
             painter.setPen(self.look.colour("accent_text" if when == "now" else "text_faint"))
-            painter.drawText(QRectF(left, y + 1, room + 4, 18), Qt.AlignmentFlag.AlignVCenter, cut)
+            painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, 18), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
-        return left + used
+        return left - box.left() + used
 
-    def _link(self, painter: QPainter, box: QRectF, start: float, when: Turn) -> None:
-        line = QLineF(start + 10, box.center().y(), box.right() - 9, box.center().y())
-        if line.x2() - line.x1() > 6:
+    def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
+        room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
+        if room.width() > 6:
             painter.setPen(QPen(self.look.colour("accent_line" if when == "done" else "border"), 1.5))
-            painter.drawLine(line)
+            line = sided(painter, room, box)
+            painter.drawLine(line.topLeft(), line.topRight())

@@ -23,6 +23,7 @@ class Week(Painted):
     def __init__(self, look: Look, name: str) -> None:
         super().__init__(look)
         self._name, self._left, self._row, self._head = name, look.px(96), look.px(22), look.px(18)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
         self.setFixedHeight(self._head + 7 * self._row + 4)
         self.setMinimumWidth(self._left + 24 * look.px(14))
