@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures what taking part costs at every size and how fast one is in, and writes scale.json; Python's standard library only.
 
-    python3 tests/measured/scale.py [--only-half] [--real 8,16,32,64]
+    python3 tests/measured/scale.py [--only half|churn] [--real 8,16,32,64]
 
 Linux and root only. About a quarter of an hour of two cores, and five minutes more of churn, which is added to churn.jsonl:
 called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour. With
---only-half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: a busy computer makes
-those no fewer.
+--only half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: a busy computer makes
+those no fewer. With --only churn what stands in churn.jsonl is counted, and nothing else is done.
 """
 
 import argparse
@@ -22,28 +22,46 @@ import keep
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{keep.ROOT / 'app'}{os.pathsep}{keep.ROOT / 'tests'}"}
 HERE = Path(__file__).resolve()
+CHURN = HERE.with_name("churn.jsonl")
 
 
 def main() -> int:
     made = argparse.ArgumentParser()
-    made.add_argument("--only-half", action="store_true")
+    made.add_argument("--only", choices=("half", "churn"))
     made.add_argument("--real", default="8,16,32,64", help="sizes of real swarms")
     chosen = made.parse_args()
     keep.require_clean()
-    measured = scale(chosen.real)
-    half = {"commit": keep.said("git", "rev-parse", "HEAD").strip(), **measured["rounds_to_half"]}
-    if chosen.only_half:
-        before = json.loads(HERE.with_suffix(".json").read_text())
-        figures = {**before["figures"], "rounds_to_half": half}
-        keep.write(HERE, figures, commit=before["commit"], machine=before["machine"])
-        return 0
-    figures = {**measured, "rounds_to_half": half}
-    figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
-    figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
-    churned = said("-m", "waggle", "lab", "churn", "--log", str(keep.ROOT / "tests/measured/churn.jsonl"))
-    figures |= {name: float(value) for name, value in map(str.split, churned.splitlines())}
-    keep.write(HERE, figures)
+    match chosen.only:
+        case "churn":
+            again(churned())
+        case "half":
+            again({"rounds_to_half": half(scale(chosen.real))})
+        case _:
+            measured = scale(chosen.real)
+            figures = {**measured, "rounds_to_half": half(measured)}
+            figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
+            figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
+            said("-m", "waggle", "lab", "churn", "--log", str(CHURN))
+            keep.write(HERE, figures | churned())
     return 0
+
+
+def again(figures: dict[str, Any]) -> None:
+    """Write some figures anew, and leave the others as they are."""
+    before = json.loads(HERE.with_suffix(".json").read_text())
+    keep.write(HERE, before["figures"] | figures, commit=before["commit"], machine=before["machine"])
+
+
+def half(measured: dict[str, Any]) -> dict[str, Any]:
+    return {"commit": keep.said("git", "rev-parse", "HEAD").strip(), **measured["rounds_to_half"]}
+
+
+def churned() -> dict[str, float]:
+    """The sum of all runs; each line of the log names its commit."""
+    counting = "import json, sys; from pathlib import Path; from waggle.lab import churn; "
+    counting += "print(json.dumps(churn.figures(churn.read(Path(sys.argv[1])))))"
+    found: dict[str, float] = json.loads(said("-c", counting, str(CHURN)))
+    return found
 
 
 def scale(sizes: str) -> dict[str, Any]:
