@@ -38,5 +38,6 @@ class Current(QObject):
         return self._clock()
 
     def tell_time_by_events(self) -> None:
-        """A recorded run is shown at its own time."""
-        self._clock = lambda: self.state.at
+        """A recorded run is shown at its own time, once it has told one."""
+        before = self._clock
+        self._clock = lambda: self.state.at or before()

@@ -23,6 +23,7 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look, Theme
 from waggle.gui.screenshots import Story, failed, starting, window_of
 from waggle.protocol import events, wire
+from waggle.settings import Settings
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
@@ -48,7 +49,9 @@ class Shot(NamedTuple):
 
 def shots(folder: Path, scale: str) -> Iterator[Path]:
     """Take a quarter of them all for each language and state; yields each file as it is written."""
-    told = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    played = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
+    told = [first, *played, last]
     look = Look("light")
     for spoken in LANGUAGES:
         language.use(spoken)
@@ -74,10 +77,12 @@ def sheet(page: str, folder: Path) -> Path:
     columns = [(spoken, scale) for scale in SCALES for spoken in LANGUAGES]
     rows = [(state, theme) for state in STATES for theme in THEMES]
     made = QImage(len(columns) * THUMB, len(rows) * height, QImage.Format.Format_RGB32)
+    made.fill(Qt.GlobalColor.white)
     painter = QPainter(made)
     for down, (state, theme) in enumerate(rows):
         for across, (spoken, scale) in enumerate(columns):
             picture = QImage(str(folder / Shot(page, theme, spoken, state).name(scale)))
+            picture.setDevicePixelRatio(1)  # which Qt reads from the name
             small = picture.scaledToWidth(THUMB, Qt.TransformationMode.SmoothTransformation)
             painter.drawImage(QPoint(across * THUMB, down * height), small)
     painter.end()

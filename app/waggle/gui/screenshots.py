@@ -16,6 +16,7 @@ from waggle.gui import staged
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
+from waggle.gui.journal import Journal
 from waggle.gui.look import Look, Theme
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
@@ -105,11 +106,12 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 
 def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
     """A window that has been told these events, by a recording or as if by an engine."""
-    current = Current()
+    current, journal = Current(), Journal()
     current.tell_time_by_events()
-    window = Window(look, current, can_start=lambda: current.state.phase == "problem" and current.state.problem is not None)
+    window = Window(look, current, journal=journal, can_start=lambda: current.state.problem is not None)
     for event in told:
         current.take(event)
+        journal.take(event)
     if replay:
         window.show_replay()
     window.show()

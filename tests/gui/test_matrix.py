@@ -1,0 +1,54 @@
+"""The pictures that are judged: true pages, and sheets without a trace of anything else."""
+
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QColor, QImage
+
+from waggle import paths
+from waggle.gui import matrix
+from waggle.gui.current import Current
+from waggle.gui.look import Look
+from waggle.gui.screenshots import window_of
+from waggle.protocol import wire
+from waggle.protocol.state import State, apply
+
+
+def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(tmp_path: Path, look: Look):
+    for state in matrix.STATES:
+        for theme in matrix.THEMES:
+            for spoken in matrix.LANGUAGES:
+                for scale in matrix.SCALES:
+                    made = QImage(*(int(scale) * side for side in matrix.SIZE), QImage.Format.Format_RGB32)
+                    made.fill(QColor("teal"))
+                    made.save(str(tmp_path / matrix.Shot("home", theme, spoken, state).name(scale)))
+    sheet = QImage(str(matrix.sheet("home", tmp_path)))
+    places = [(x, y) for x in range(8, sheet.width(), 64) for y in range(8, sheet.height(), 64)]
+    assert {sheet.pixelColor(x, y).name() for x, y in places} == {"#008080"}
+
+
+def test_the_example_holds_what_its_engine_would_have_answered():
+    state = State()
+    for event in filter(None, wire.recording(paths.example())):
+        state = apply(state, event)
+    assert state.ready is not None
+    assert state.swarms is not None
+    assert state.days is not None
+    assert [one.name for one in state.swarms.swarms if one.active] == [state.ready.swarm]
+    assert (state.days.all.answers, state.days.all.right) == (state.totals.completions, state.totals.right)
+    assert state.days.taken == sum(peer.taken for peer in state.peers.values())
+
+
+def test_the_log_is_told_what_the_window_is_told(look: Look, told):
+    window = window_of(look, told, replay=False)
+    window.show_page("help")
+    help_page = window.pages["help"]
+    assert "Ready: Starter" in help_page._log.model.text()
+    window.hide()
+
+
+def test_a_recording_that_has_told_nothing_is_shown_as_of_today():
+    current = Current()
+    current.tell_time_by_events()
+    assert current.now() == pytest.approx(time.time(), abs=60)
