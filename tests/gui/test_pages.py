@@ -17,7 +17,7 @@ from waggle.gui.look import Look
 from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
-from waggle.gui.progress import Progress, verdict
+from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
 from waggle.gui.round_table import COLUMNS
 from waggle.gui.stepper import count, turn
@@ -185,6 +185,29 @@ def test_charts_and_table_show_every_axis(window_told: Told, told: list[AnyEvent
         qapp.processEvents()
     page._as_table.setChecked(True)
     assert page._table.rowCount() >= len(window._current.state.rounds)
+
+
+def test_both_charts_stand_on_one_axis(window_told: Told, told: list[AnyEvent], qtbot: QtBot) -> None:
+    window = window_told(told)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    assert page._held is not None
+    assert page._reward is not None
+
+    def ends(width: int) -> tuple[list[float], list[float]]:
+        """Of both charts, once both were drawn in this width."""
+        window.resize(width, 800)
+        qtbot.wait(3 * FRAME_MS)
+        assert page._held is not None
+        assert page._reward is not None
+        return page._held.viewRange()[0], page._reward.viewRange()[0]
+
+    first, second = ends(1280)
+    assert first == second
+    narrow, other = ends(1000)
+    assert narrow == other
+    assert narrow[1] > first[1], "the names of the lines keep their room"
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")

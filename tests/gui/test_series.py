@@ -69,3 +69,8 @@ def test_whole_steps_are_round_and_few() -> None:
     assert series.whole_steps(0, 812) == [0, 100, 200, 300, 400, 500, 600, 700, 800]
     assert series.whole_steps(1, 5) == [1, 2, 3, 4, 5]
     assert series.whole_steps(3, 3) == [3]
+
+
+def test_a_reward_chart_holds_its_wildest_round() -> None:
+    assert series.ceiling([0.1] * 99 + [0.9], [0.1] * 100, 0.2) == 0.9
+    assert series.ceiling([], [], None) == 0.1

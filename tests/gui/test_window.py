@@ -11,6 +11,8 @@ from gui.recorded import Run, ready
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
 from waggle.gui.look import Look
+from waggle.gui.parts import Button
+from waggle.gui.screenshots import failed
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryHistory, Resume
@@ -173,3 +175,20 @@ def test_starting_up_is_shown_in_words(window_told: Told) -> None:
     assert window.home.hero._says.text() == "Loading the model"
     assert window.home.hero._stage.words() == "Step 3 of 5"
     assert "Loading the model" in window.status._says.words()
+
+
+def test_a_theme_changes_colours_and_no_face(window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication) -> None:
+    window = window_told(failed(told), 1024, 640)  # the compact form, with the buttons of another state
+    for page in PAGES:
+        window.show_page(page)
+        qapp.processEvents()
+    window.show_page("home")
+    assert [
+        button for button in window.findChildren(Button) if button.font() not in (look.font("label"), look.font("strong"))
+    ] == []
+    faces = {widget: widget.font() for widget in window.findChildren(QWidget)}
+    hints = {widget: widget.sizeHint() for widget in window.home.findChildren(QWidget)}
+    look.use("dark")
+    assert [widget for widget, face in faces.items() if widget.font() != face] == []
+    assert [widget for widget, hint in hints.items() if widget.sizeHint() != hint] == []
+    look.use("light")

@@ -53,9 +53,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.hideButtons()
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
-        self._top = 1.0
+        self._top, self._ends = 1.0, (0.0, 1.0)
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
-        self.getViewBox().sigResized.connect(self.spread_labels)
+        self.getViewBox().sigResized.connect(self._fit)
         self.getAxis("left").setWidth(44)
         self.getAxis("bottom").setHeight(26 if shows_axis else 6)
 
@@ -66,11 +66,8 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._labels = []
         self.setBackground(self.look.colour("surface"))
         ticks = series.steps(top)
-        self._top = ticks[-1]
-        width = max(x[1] - x[0], 1e-9)
-        room = width * LABEL_ROOM / max(200, self.width() - 44 - LABEL_ROOM)
-        left, right = x[0] - width * 0.008, x[1] + room
-        plot.setXRange(left, right, padding=0)
+        self._top, self._ends = ticks[-1], x
+        self._fit()
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else f"{t:.{digits}f}") for t in ticks]])
@@ -78,7 +75,16 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         for name in ("left", "bottom"):
             self._dress_axis(self.getAxis(name))
         grid = [float(tick) for tick in ticks for _ in range(2)]
-        self.curve([left, right] * len(ticks), grid, pyqtgraph.mkPen(self.look.colour("grid"), width=1), connect="pairs")
+        across = [2 * x[0] - x[1], 2 * x[1] - x[0]]  # beyond both sides, however wide the chart becomes
+        self.curve(across * len(ticks), grid, pyqtgraph.mkPen(self.look.colour("grid"), width=1), connect="pairs")
+
+    def _fit(self, *_resized: object) -> None:
+        """The ends of the data, and room for the lines' names right of them, in the width that there is now."""
+        first, last = self._ends
+        width = max(last - first, 1e-9)
+        room = width * LABEL_ROOM / max(200, self.width() - 44 - LABEL_ROOM)
+        self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
+        self.spread_labels()
 
     def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
         """Only a line: `plot` would make dots to go with it, and look at the view three times."""

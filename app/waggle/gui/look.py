@@ -123,8 +123,13 @@ class Look(QObject):
         app.setPalette(self.palette())
         app.setFont(self.font("body"))
         sheet = self.style_sheet()
-        if app.styleSheet() != sheet:  # every widget there is would be dressed again
-            app.setStyleSheet(sheet)
+        if app.styleSheet() == sheet:  # every widget there is would be dressed again
+            return
+        own = [(one, one.font()) for one in app.allWidgets() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+        app.setStyleSheet(sheet)
+        for widget, font in own:  # Qt gives each the font that it had when it was first shown
+            if widget.font() != font:
+                widget.setFont(font)
 
     def colour(self, role: str) -> QColor:
         value = tokens().colour[self.mode][role]

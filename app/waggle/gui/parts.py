@@ -155,10 +155,16 @@ def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *,
 
 def restyle(widget: QWidget, name: str, value: object) -> None:
     """Set a property that the style sheet looks at."""
-    if widget.property(name) != value:
-        widget.setProperty(name, value)
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
+    if widget.property(name) == value:
+        return
+    widget.setProperty(name, value)
+    if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+        return  # it is dressed when it is shown
+    font = widget.font()
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)
+    if widget.font() != font:  # Qt gives it the one that it had when it was first shown
+        widget.setFont(font)
 
 
 def say_in(label: QLabel, words: str, tone: str) -> None:

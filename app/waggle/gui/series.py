@@ -48,9 +48,8 @@ def smoothing(count: int) -> int:
 
 
 def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
-    """How high a reward chart must reach: over the trend, peers' mean, and all but the wildest rounds."""
-    usual = sorted(raw)[int(0.97 * (len(raw) - 1))] if raw else 0.0
-    return max(0.1, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0), usual)
+    """How high a reward chart must reach: over every round, the trend and peers' mean."""
+    return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0))
 
 
 def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
