@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -122,3 +123,8 @@ def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> N
     qtbot.addWidget(welcome)
     focusable = [each for each in welcome.findChildren(QWidget) if each.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert [each for each in focusable if not each.accessibleName()] == []
+
+
+def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Shell) -> None:
+    QTest.keyClick(started.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+    assert not started._source.running  # type: ignore[union-attr]

@@ -91,9 +91,15 @@ class Window(QWidget):
     def _add_keys(self) -> None:
         QShortcut(QKeySequence.StandardKey.Quit, self, self.leave_wanted.emit)
         QShortcut(QKeySequence.StandardKey.Close, self, self.close)
-        QShortcut(QKeySequence("Ctrl+P"), self, self.home.hero.act)
+        QShortcut(QKeySequence("Ctrl+P"), self, self._pause_or_resume)
         for place, name in enumerate(PAGES, 1):
             QShortcut(QKeySequence(f"Ctrl+{place}"), self, lambda name=name: self.show_page(name))
+
+    def _pause_or_resume(self) -> None:
+        """What Home's one button does, as things stand now, whichever page is seen. A first start has its own buttons."""
+        if self._all.currentIndex() == 0:
+            self.home.hero.show_state(self._current.state, self._current.now())
+            self.home.hero.act()
 
     def show_page(self, name: str) -> None:
         """Only the page that is seen is drawn, so it catches up now."""
