@@ -1,5 +1,6 @@
 """Speaks the engine's protocol without an engine: `python fake_engine.py KIND`, KIND being what goes wrong, or `well`."""
 
+import itertools
 import sys
 import time
 
@@ -7,11 +8,15 @@ import msgspec
 
 from gui.recorded import ready
 from waggle.protocol import events, wire
-from waggle.protocol.commands import ChoosePeer, Pause, QueryHistory, Resume, Stop
+from waggle.protocol.commands import ChoosePeer, Pause, QueryHistory, ReadInvite, Resume, Stop
+from waggle.protocol.gatherings import InviteRead, SwarmShown
+
+SEQ = itertools.count(1)
 
 
 def tell(event: events.Event) -> None:
-    sys.stdout.buffer.write(wire.line(msgspec.structs.replace(event, at=time.time())))  # type: ignore[arg-type, type-var]
+    numbered = msgspec.structs.replace(event, seq=next(SEQ), at=time.time())  # type: ignore[type-var]
+    sys.stdout.buffer.write(wire.line(numbered))  # type: ignore[arg-type]
     sys.stdout.buffer.flush()
 
 
@@ -38,6 +43,9 @@ def answer(line: bytes) -> bool:
             tell(events.CommandRefused(id=command.id, title=f"{command.peer} is no peer's id.", advice="Copy it whole."))
         case ChoosePeer():
             tell(peer(command.peer, command.choice))
+            tell(events.CommandDone(id=command.id))
+        case ReadInvite():
+            tell(InviteRead(swarm=SwarmShown(charter="cd" * 32, name="Two laptops", specialties=()), answered=True))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False

@@ -21,8 +21,10 @@ from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.look import Look
 from waggle.gui.shell import Shell
+from waggle.gui.swarms import SHEET
 from waggle.gui.welcome import STEPS, Welcome
 from waggle.paths import Home
+from waggle.protocol.commands import AnyCommand, ChooseSwarm
 from waggle.settings import profile_of
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -91,19 +93,17 @@ def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path
     assert chosen.when == settings.When()
 
 
-def test_an_invite_is_looked_at_not_joined(look: Look, qtbot: QtBot) -> None:
-    welcome = Welcome(look)
-    qtbot.addWidget(welcome)
-    done: list[object] = []
-    invited: list[str] = []
-    welcome.done.connect(done.append)
-    welcome.invited.connect(invited.append)
+def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
+    welcome, asked = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(asked.append)
     welcome._choose(2)
     welcome._link.setText(" waggle://join?charter=ab ")
     for _ in STEPS:
         welcome._next.click()
-    assert invited == ["waggle://join?charter=ab"]
-    assert len(done) == 1
+    assert started.window.page == "swarms"
+    assert started.window.swarms._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: started.window.swarms._views.currentIndex() == SHEET, timeout=20_000)
+    assert not any(isinstance(command, ChooseSwarm) for command in asked)
 
 
 def test_only_a_new_home_is_asked(tmp_path: Path) -> None:

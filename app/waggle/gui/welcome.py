@@ -186,9 +186,9 @@ class Welcome(QWidget):
         if self._pages.currentIndex() < len(STEPS) - 1:
             self._go(self._pages.currentIndex() + 1)
             return
-        self.done.emit(self.values())
         if self._swarm_chosen == 2 and self._link.text().strip():
             self.invited.emit(self._link.text().strip())
+        self.done.emit(self.values())  # whoever hears it begins, and has to know of the invite by then
 
     def _sum_up(self) -> None:
         profile = list(PROFILES.values())[self._profile.index]
