@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -72,6 +73,43 @@ def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> Non
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
+
+
+BY_HAND = """[computer]
+price_kwh = 0.2785
+memory_gb = 7.25
+traffic_kb = 2000000
+disk_gb = 0.5
+
+[learning]
+held_out_every = 20000
+"""
+
+
+def test_opening_the_page_changes_nothing_that_was_set_by_hand(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(BY_HAND)
+    choices, asked = Choices(path), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is not None
+    page = SettingsPage(look, choices)
+    qtbot.addWidget(page)
+    choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
+    for number in page.findChildren(Number):
+        number.interpretText()  # as when one goes through the fields with Tab
+    assert (path.read_text(), asked) == (BY_HAND, [])
+    keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
+    shown = [made.text() for key in keys if isinstance(made := row_of(page, key)._control, Number)]
+    assert shown == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
+
+
+def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
+    for section in msgspec.structs.fields(settings.Settings):
+        for field in msgspec.structs.fields(type(section.default)):
+            bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
+            key = f"{section.name}.{field.name}"
+            if bounds is not None and key in ROWS and isinstance(made := row_of(page, key)._control, Number):
+                assert made.minimum() == bounds.ge, key
+                assert bounds.le is None or made.maximum() == bounds.le, key
 
 
 def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot) -> None:

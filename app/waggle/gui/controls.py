@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
 
@@ -103,7 +103,7 @@ class Number(QDoubleSpinBox):
     ) -> None:
         super().__init__()
         self._whole = whole
-        self.setDecimals(0 if whole else 2 if step < 0.1 else 1)
+        self.setDecimals(0 if whole else 6)
         self.setRange(low, high)
         self.setSingleStep(step)
         self.setSuffix(unit if unit == "%" else f" {unit}" if unit else "")
@@ -119,10 +119,19 @@ class Number(QDoubleSpinBox):
         self.valueChanged.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
+        """A value beyond the range, set by hand in the file, is shown as itself."""
         assert isinstance(value, int | float)
         self._shown = float(value)
-        if not self.hasFocus() or self.value() != value:
-            self.setValue(float(value))
+        with QSignalBlocker(self):  # nobody has chosen anything
+            self.setRange(min(self.minimum(), value), max(self.maximum(), value))
+            if not self.hasFocus() or self.value() != value:
+                self.setValue(float(value))
+
+    def textFromValue(self, value: float) -> str:
+        """With as many decimals as it has."""
+        locale = self.locale()
+        locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
+        return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
 
     def _chosen(self, value: float) -> None:
         if value != self._shown:
