@@ -7,19 +7,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
 from waggle.gui.look import Look
+from waggle.gui.parts import Line
 from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
 from waggle.gui.round_table import COLUMNS
+from waggle.gui.screenshots import failed
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
 from waggle.protocol import events
@@ -149,7 +151,7 @@ def test_the_verdict_is_a_sentence() -> None:
     state = State(rounds=(played,), held_out=scores)
     assert verdict(state) == "After 812 rounds your model gets 38 of 100 new questions right; it began at 10"
     assert "reward of 0.40" in verdict(State(rounds=(played,)))
-    assert verdict(State()) == "The first round is not finished yet"
+    assert verdict(State(ready=ready(round=0))) == "The first round is not finished yet"
 
 
 @pytest.mark.parametrize("name", ["progress.csv", "progress.png"])
@@ -268,3 +270,55 @@ def test_tomorrow_morning_is_the_next_eight_o_clock() -> None:
     night = time.mktime((2026, 3, 5, 2, 30, 0, 0, 0, -1))
     morning = time.mktime((2026, 3, 5, 8, 0, 0, 0, 0, -1))
     assert tomorrow_morning(evening) == tomorrow_morning(night) == morning
+
+
+RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, parts=4, at=5.0)]
+
+
+def words_on(page: QWidget) -> str:
+    """All that a page says in labels and lines."""
+    labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
+    return "\n".join([*labels, *(line.words() for line in page.findChildren(Line) if not line.isHidden())])
+
+
+def test_who_returns_does_not_read_that_all_is_lost(window_told: Told, qapp: QApplication) -> None:
+    window = window_told(RESTORING)
+    said = {}
+    for page in ("home", "live", "progress", "peers", "swarms", "you"):
+        window.show_page(page)
+        qapp.processEvents()
+        said[page] = words_on(window.pages[page])
+    for page in ("home", "you"):
+        assert "–" in said[page].splitlines()
+        assert "0" not in said[page].splitlines()
+        assert said[page].splitlines().count("Not read yet") == (3 if page == "home" else 4)
+        assert "You, as the swarm sees you" not in said[page]
+    assert "The next right answer, yours or a peer's, appears here." in said["home"]
+    assert "Questions and answers appear here when the engine is ready." in said["live"]
+    assert "The charts appear here when the engine runs." in said["progress"]
+    assert "Peers are looked for when the engine is ready." in said["peers"]
+    assert "Your model trains meanwhile" not in said["peers"]
+    assert "The swarms you know appear here when the engine is ready." in said["swarms"]
+
+
+def test_the_rounds_of_before_are_awaited(told: list[AnyEvent]) -> None:
+    assert verdict(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
+
+
+def test_a_dead_engine_is_connected_to_nobody(window_told: Told, told: list[AnyEvent], qapp: QApplication) -> None:
+    window = window_told(failed(told))
+    said = {}
+    for page in ("home", "live", "peers", "swarms"):
+        window.show_page(page)
+        qapp.processEvents()
+        said[page] = words_on(window.pages[page])
+    assert "The engine is not running. These are the peers of before." in said["peers"]
+    assert "Not connected" in said["peers"]
+    peers = window.pages["peers"]
+    assert isinstance(peers, Peers)
+    assert {peers._model.data(peers._model.index(row, 1)) for row in range(peers._model.rowCount())} == {"Gone"}
+    assert "waiting" not in said["home"]
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    assert not any(words for *_, words in live._stepper._steps)
+    assert "you included" not in said["home"] + said["swarms"]

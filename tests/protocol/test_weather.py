@@ -24,7 +24,8 @@ def connected(*arrivals: tuple[int, int], **changes: object) -> State:
 
 
 TABLE = [
-    (State(), "No forecast: the engine is not running."),
+    (State(), "No forecast yet: the engine is still starting."),
+    (State(phase="stopped"), "No forecast: the engine is not running."),
     (connected(phase="problem"), "No forecast: the engine is not running."),
     (connected(reach="solo"), "No weather: this swarm is this computer only."),
     (connected(reach="connecting"), "No forecast yet: still looking for peers."),

@@ -10,6 +10,7 @@ from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
 from waggle.gui.parts import Button, Line, Page, column, frame, held, row, scrolled, set_tip, text
+from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.words import ago, figure, one_line, plural, reward, size, told, tr
@@ -36,8 +37,8 @@ class Figure(QFrame):
         number = row(self._value, column(None, self._unit, 5, gap=0), None, gap=6)
         self.setLayout(column(head, number, self._line, gap=2, margins=(20, 14, 16, 14)))
 
-    def say(self, value: int, unit: str, line: str) -> None:
-        self._value.setText(figure(value))
+    def say(self, value: int | None, unit: str, line: str) -> None:
+        self._value.setText("–" if value is None else figure(value))
         self._unit.setText(unit)
         self._line.say(line)
 
@@ -52,7 +53,7 @@ class Trend(QFrame):
         self.setProperty("kind", "card")
         self._span = Line(look, role="small", tone="text_faint")
         self._line = Sparkline(look)
-        self._empty = text(look, tr("The line begins after two rounds."), "small", "faint")
+        self._empty = text(look, "", "small", "faint")
         link = Button(look, tr("See progress"), "link")
         link.clicked.connect(self.see_progress)
         head = row(text(look, tr("Reward"), "heading"), (self._span, 1), link)
@@ -64,6 +65,7 @@ class Trend(QFrame):
         self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
         self._line.show_rounds(state.rounds, series.peers_reward(state))
         self._line.setVisible(count > 1)
+        self._empty.setText(awaited(state) or tr("The line begins after two rounds."))
         self._rest.setVisible(count < 2)
 
 
@@ -101,9 +103,10 @@ class Swarm(QFrame):
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
         word, tone, icon = REACH[state.reach]
         self._chip.say(tr(word), tone, icon)
-        here = list(state.members)
+        resting = bool(hindrance(state))
+        here = [] if resting else list(state.members)
         members = len(here) + 1
-        self._facts[0].say(plural(members, "only you", "%n, you included") if ready else "–")
+        self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
         self._facts[1].say(one_line(ready.model) if ready else "–")
         self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
         here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
@@ -158,7 +161,9 @@ class GoodAnswer(QFrame):
             widget.setVisible(self._found is not None)
         self._race.setVisible(self._found is None)
         if self._found is None:
-            self._question.say(tr("None yet: the first right answer, yours or a peer's, appears here."))
+            begins = state.ready is not None and not state.ready.completions
+            words = tr("None yet: the first right answer, yours or a peer's, appears here.")
+            self._question.say(words if begins else tr("The next right answer, yours or a peer's, appears here."))
             return
         card, answer = self._found
         self._when.say(ago(card.at, now))
@@ -196,7 +201,7 @@ class Me(QFrame):
         self.setProperty("kind", "card")
         self._face = Avatar(look, 44)
         self._name = Line(look, role="heading")
-        self._line = Line(look, tr("You, as the swarm sees you"), "small", "text_soft")
+        self._line = Line(look, "", "small", "text_soft")
         self._note = SpanText(look, 4, role="caption", tone="text_soft")
         words = column(None, self._name, self._line, None, gap=1)
         self._box = column(row(self._face, (words, 1), gap=14), self._note, None, gap=8, margins=(20, 14, 20, 12))
@@ -213,6 +218,7 @@ class Me(QFrame):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
+        self._line.say(awaited(state) or tr("You, as the swarm sees you"))
         self._note.say(told(ready.model_note) if ready else "")
         set_tip(self._note, told(ready.model_note) if ready else "")
 
@@ -264,7 +270,11 @@ class Home(Page):
         self._me.show_state(state)
 
     def _show_figures(self, state: State) -> None:
-        totals, before = state.totals, state.ready.completions if state.ready else 0
+        if state.ready is None:
+            for part in (self._answers, self._learned, self._shared):
+                part.say(None, "", tr("Not read yet"))
+            return
+        totals, before = state.totals, state.ready.completions
         line = tr("%1 of %2 right since it started").replace("%1", figure(totals.right)).replace("%2", figure(totals.completions))
         self._answers.say(before + totals.completions, "", line if totals.completions else tr("Counted round by round"))
         groups = plural(totals.learned_external, "group", "groups")
@@ -276,9 +286,13 @@ def _heard(state: State) -> str:
     if state.reach == "solo":
         return tr("This swarm is this computer only")
     peers = sum(peer.received > 0 for peer in state.peers.values())
+    if not peers and not state.totals.learned_external:
+        return tr("Nothing has come from peers since it started")
+    if hindrance(state):  # nothing waits for an engine that is not there
+        return plural(peers, "From %n peer", "From %n peers") if peers else ""
     waiting = plural(state.waiting, "%n more is waiting", "%n more are waiting")
     if not peers:  # what was learned from stands already while the peer it came from is told a moment later
-        return waiting if state.totals.learned_external else tr("Nothing has come from peers yet")
+        return waiting
     return plural(peers, "From %n peer; ", "From %n peers; ") + waiting
 
 
@@ -286,7 +300,7 @@ def _sent(state: State) -> str:
     if state.reach == "solo":
         return tr("Nothing leaves this computer")
     if not state.totals.shared:
-        return tr("Nothing shared yet")
+        return tr("Nothing shared since it started")
     taken = sum(peer.taken for peer in state.peers.values())
     published = tr("%1 published; ").replace("%1", size(state.totals.bytes_shared))
     return published + plural(taken, "%n taken by peers", "%n taken by peers")

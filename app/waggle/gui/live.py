@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
 from PySide6.QtCore import QProcess, Qt, QTimer
 from PySide6.QtGui import QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QMenu
@@ -11,6 +12,7 @@ from waggle.gui.digest import digest
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, head_edges, menu_button, page_head, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
+from waggle.gui.resting import hindrance
 from waggle.gui.stepper import Stepper
 from waggle.gui.words import figure, one_line, plural, told, tr
 from waggle.protocol.sentence import DOING, sentence
@@ -126,7 +128,7 @@ class Live(Page):
         state = self._state
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
-        self._stepper.show_state(state)
+        self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
         self._show_digest(digest(state, self._now))
         chosen = [made for made in (self._held or state.cards) if WHOSE[self._whose.index](made)]
         if self._specialty:
@@ -156,6 +158,8 @@ class Live(Page):
             return tr("Nothing here for this choice yet.")
         if self._state.phase == "problem":
             return tr("Questions and answers appear here when the engine runs again.")
+        if self._state.phase == "preparing":
+            return tr("Questions and answers appear here when the engine is ready.")
         return tr("Questions and answers appear here as soon as the first round begins.")
 
     def _freeze_changed(self, frozen: bool) -> None:

@@ -9,12 +9,11 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
+from waggle.gui.resting import RESTING
 from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
 from waggle.protocol.models import ModelShown
 from waggle.protocol.state import State
-
-RESTING = ("preparing", "problem", "stopped")
 
 
 def name_of(model: ModelShown) -> str:

@@ -11,6 +11,7 @@ from waggle.gui.paint import CHIP, Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
 from waggle.gui.pausing import command_id
 from waggle.gui.peer_table import SIGNS, name_of
+from waggle.gui.resting import hindrance
 from waggle.gui.words import told, tr, visible
 from waggle.protocol.about_peer import about, standing
 from waggle.protocol.commands import ChoosePeer
@@ -29,17 +30,6 @@ HINT = "Choose a peer to read how it is treated, and to mute or block it."
 def offers(choice: Choice) -> tuple[Choice, ...]:
     """What can be asked for where this was chosen: a step away, or the way back."""
     return ("",) if choice else ("muted", "blocked")
-
-
-def hindrance(state: State) -> str:
-    """Why nothing can be asked of the engine now; empty where it can."""
-    match state.phase:
-        case "problem" | "stopped":
-            return tr("The engine is not running.")
-        case "preparing":
-            return tr("The engine is still starting.")
-        case _:
-            return ""
 
 
 class PeerStrip(QFrame):

@@ -1,5 +1,6 @@
 """Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
 
+from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
@@ -8,8 +9,9 @@ from waggle.gui.flow import Flow
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign, draw_cell
 from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, set_tip, text
-from waggle.gui.peer_strip import PeerStrip, hindrance
+from waggle.gui.peer_strip import PeerStrip
 from waggle.gui.peer_table import PeerTable, PeerView
+from waggle.gui.resting import hindrance
 from waggle.gui.swarm_picture import SwarmPicture
 from waggle.gui.words import one_line, plural, tr
 from waggle.protocol.commands import ChoosePeer
@@ -23,8 +25,20 @@ HEADS = {
 }  # fmt: skip
 
 
+NOT_CONNECTED = ("Not connected", "gone", "text_faint")
+
+
+def as_it_is(state: State) -> State:
+    """Without an engine nobody is connected, whatever was told last."""
+    if not hindrance(state):
+        return state
+    return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})
+
+
 def headline(state: State) -> str:
     """Who trains with me, and who took something of mine."""
+    if why := hindrance(state):
+        return f"{why} {tr('These are the peers of before.')}" if state.peers else why
     here = [peer for peer in state.peers.values() if peer.connection != "gone"]
     training = len(state.members)
     if not here:
@@ -40,6 +54,10 @@ def headline(state: State) -> str:
 
 def reach_words(state: State) -> str:
     """How others find this computer, in one sentence."""
+    if state.phase == "preparing" and state.reach != "solo":
+        return tr("Peers are looked for when the engine is ready.")
+    if hindrance(state) and state.reach != "solo":
+        return tr("Nothing is sent or received before the engine runs again.")
     match state.reach:
         case "connecting":
             tried = (
@@ -80,7 +98,8 @@ class Reach(QWidget):
         self.setFixedWidth(272)
 
     def show_state(self, state: State) -> None:
-        words, icon, ink = HEADS[state.reach]
+        resting = hindrance(state) and state.reach != "solo"
+        words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
         self._head.say(tr(words))
         self._sign.show_sign(icon, ink)
         self._words.setText(reach_words(state))
@@ -95,7 +114,7 @@ class Reach(QWidget):
             self._address = state.address
             self._copy.say(tr("Copy address"), "copy")
             self._copy.setToolTip(one_line(state.address))
-        self._copy.setVisible(bool(state.address))
+        self._copy.setVisible(bool(state.address) and not resting)
 
     def _copy_address(self) -> None:
         QGuiApplication.clipboard().setText(self._address)
@@ -189,6 +208,7 @@ class Peers(Page):
         self._band.setFixedHeight(226 if self.compact else 250)
 
     def show_state(self, state: State, now: float) -> None:
+        state = as_it_is(state)
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
@@ -231,5 +251,7 @@ class Peers(Page):
 def _empty(state: State) -> str:
     if state.reach == "solo":
         return tr("There are no peers in a swarm of one computer.")
+    if hindrance(state):
+        return tr("Peers appear here by themselves when the engine is ready.")
     hint = tr(" Give someone your address, and they can join through this computer.") if state.address else ""
     return tr("No peer has been met yet; they appear here by themselves.") + hint

@@ -12,6 +12,7 @@ from waggle.gui.compare_view import CompareView
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_dialog, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
+from waggle.gui.resting import hindrance
 from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
 from waggle.gui.words import figure, plural, tr
 from waggle.protocol.commands import QueryHistory
@@ -30,6 +31,8 @@ def verdict(state: State) -> str:
     """The page in one line: where the model stands and where it began."""
     rounds, scores = series.rounds(state), state.held_out
     if not rounds:
+        if _coming(state):
+            return hindrance(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
     after = tr("After %1 your model ").replace("%1", plural(rounds[-1].round + 1, "%n round", "%n rounds"))
     if not scores or not scores[-1].total:
@@ -41,6 +44,11 @@ def verdict(state: State) -> str:
     if len(scores) > 1 and scores[0].total:
         words += tr("; it began at %1").replace("%1", f"{100 * scores[0].right / scores[0].total:.0f}")
     return words
+
+
+def _coming(state: State) -> bool:
+    """Whether there may be rounds of before that have not been told yet."""
+    return state.ready is None or state.ready.round > 0
 
 
 class Progress(Page):
@@ -95,7 +103,7 @@ class Progress(Page):
         self._reward_card = card(reward, (self._reward_room, 1), gap=8)
 
     def _empty_page(self, look: Look) -> QFrame:
-        self._empty = text(look, tr("The charts begin when your model has finished its first round."), "body", "soft", wrap=True)
+        self._empty = text(look, "", "body", "soft", wrap=True)
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
@@ -127,7 +135,7 @@ class Progress(Page):
         """What the charts depend on: redrawn once a round, not ten times a second."""
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
-        return last, len(state.rounds), len(state.held_out), id(state.history), state.phase == "problem"
+        return last, len(state.rounds), len(state.held_out), id(state.history), state.phase, state.ready is None
 
     def _ask_history(self) -> None:
         ready, last = self._state.ready, self._asked
@@ -137,10 +145,16 @@ class Progress(Page):
             self._asked = (ready, self._state.round)
             self.commanded.emit(QueryHistory(id=command_id()))
 
+    def _empty_words(self) -> str:
+        if _coming(self._state):
+            return tr("The charts appear here when the engine runs.")
+        return tr("The charts begin when your model has finished its first round.")
+
     def _draw(self) -> None:
         state = self._state
         self._shown = self._drawn_from()
         self._line.say(verdict(state))
+        self._empty.setText(self._empty_words())
         nothing = not series.rounds(state) and not state.held_out
         compared = self._compared.isChecked()
         self._pages.setCurrentIndex(

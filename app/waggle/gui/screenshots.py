@@ -61,7 +61,7 @@ def failed(told: Story) -> Story:
     problem = events.EngineFailed(
         title="The engine ended 4 times in a row (code 9).",
         advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
-        at=told[-1].at,
+        at=told[-1].at + 90,  # it was tried again three times
     )
     return [*told, problem]
 

@@ -27,6 +27,7 @@ from waggle.gui.parts import (
 )
 from waggle.gui.pausing import command_id
 from waggle.gui.race_view import RaceView
+from waggle.gui.resting import hindrance
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
 from waggle.gui.try_view import TryView
@@ -46,13 +47,9 @@ def link_in(path: Path) -> str:
     return next((line.strip() for line in text_.splitlines() if line.strip().startswith("waggle:")), "")
 
 
-def hindrance(state: State) -> str:
+def why_stay(state: State) -> str:
     """Why no swarm can be gone to now; empty where one can."""
-    if state.phase in ("problem", "stopped"):
-        return tr("The engine is not running.")
-    if state.phase == "preparing":
-        return tr("The engine is still starting.")
-    return tr(state.swarms.fixed) if state.swarms else ""
+    return hindrance(state) or (tr(state.swarms.fixed) if state.swarms else "")
 
 
 class Swarms(Page):
@@ -121,11 +118,7 @@ class Swarms(Page):
         if self._unheard and state.seq > before.seq:
             self._unheard = False
             self._look_at()
-        if (
-            state.ready is not None
-            and state.phase not in ("preparing", "problem", "stopped")
-            and self._asked_of is not state.ready
-        ):
+        if state.ready is not None and not hindrance(state) and self._asked_of is not state.ready:
             self._asked_of = state.ready
             self.commanded.emit(ListSwarms(id=command_id()))
         if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
@@ -135,7 +128,7 @@ class Swarms(Page):
             self._show_sheet(state.created.swarm, None)
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
-        why_not = hindrance(state)
+        why_not = why_stay(state)
         for button in (self._new, self._ask_others):
             button.setEnabled(not why_not)
             button.setToolTip(why_not)
@@ -222,14 +215,15 @@ class Swarms(Page):
 
     def _draw_list(self, why_not: str) -> None:
         """Cards are made anew when something about them changed."""
-        told, members = self._state.swarms, len(self._state.members) + 1
+        told = self._state.swarms
+        members = None if hindrance(self._state) else len(self._state.members) + 1
         drawn = (told, members, why_not, self.compact)
         if drawn == self._listed:
             return
         self._listed = drawn
         _empty(self._cards)
         if told is None:
-            self._cards.addWidget(card(text(self.look, tr("The swarms you know appear here."), "body", "soft")))
+            self._cards.addWidget(card(text(self.look, self._awaited(), "body", "soft", wrap=True)))
         else:
             mine = [self._card(one, members, why_not) for one in told.swarms if one.active]
             others = [self._card(one, None, why_not) for one in told.swarms if not one.active]
@@ -242,6 +236,16 @@ class Swarms(Page):
                 words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
                 self._cards.addWidget(card(text(self.look, words, "body", "soft", wrap=True)))
         self._cards.addStretch(1)
+
+    def _awaited(self) -> str:
+        """Why no swarm is shown yet."""
+        if self._state.phase in ("problem", "stopped"):
+            return tr("The engine is not running. The swarms you know appear here when it runs again.")
+        return (
+            tr("The swarms you know appear here when the engine is ready.")
+            if hindrance(self._state)
+            else tr("The swarms you know appear here.")
+        )
 
     def _card(self, swarm: SwarmShown, members: int | None, why_not: str) -> SwarmCard:
         made = SwarmCard(self.look, swarm, members, why_not)

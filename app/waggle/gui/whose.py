@@ -5,11 +5,11 @@ from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QPlainTextEdit
 
 from waggle.gui.look import Look
+from waggle.gui.resting import RESTING
 from waggle.gui.words import plural, tr, visible
 from waggle.protocol.state import State
 
 LETTERS = "ABCDEFGHIJ"
-RESTING = ("preparing", "problem", "stopped")
 
 
 def moment(rounds: int, newest: int) -> str:

@@ -31,6 +31,7 @@ from waggle.gui.parts import (
     text,
 )
 from waggle.gui.pausing import command_id
+from waggle.gui.resting import RESTING, awaited
 from waggle.gui.share_card import picture
 from waggle.gui.words import duration, figure, one_line, plural, told, tr
 from waggle.protocol.commands import QueryDays, QueryHistory
@@ -41,7 +42,6 @@ from waggle.protocol.state import State
 ASK_AGAIN = 25  # rounds
 MOST_AHAS = 12
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
-RESTING = ("preparing", "problem", "stopped")
 OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 
@@ -125,6 +125,7 @@ class You(Page):
         self._key.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
+        self._as_seen.say(awaited(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):
             button.setEnabled(ready is not None and not resting)
             button.setToolTip(tr("The engine is not running, or still starting.") if resting else "")
@@ -180,17 +181,21 @@ class You(Page):
 
     def _show_figures(self) -> None:
         days_told = self._state.days
-        total = days_told.all if days_told else Day(date="1970-01-01", rounds=0, answers=0)
+        if days_told is None:
+            for part in self._figures:
+                part.say(None, "", tr("Not read yet"))
+            self._line.say(tr("What your computer contributes is counted here from its first round on."))
+            return
+        total = days_told.all
         since = tr("since %1").replace("%1", total.date) if total.rounds else tr("nothing yet")
         answers, right, learned, used = self._figures
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
         right.say(total.right, "", tr("%1 of all").replace("%1", f"{100 * total.right / max(1, total.answers):.1f}%"))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
-        taken = days_told.taken if days_told else 0
-        used_by = days_told.used_by if days_told else 0
+        taken, used_by = days_told.taken, days_told.used_by
         shared = plural(taken, "they took %n group of yours", "they took %n groups of yours")
         used.say(used_by, plural(used_by, "peer", "peers"), shared if used_by else tr("nobody yet"))
-        if not days_told or not total.rounds:
+        if not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
         days = len(days_told.days)
@@ -201,8 +206,8 @@ class You(Page):
     def _me_card(self) -> QWidget:
         look = self.look
         self._face, self._name = Avatar(look, 56), Line(look, role="heading")
-        self._key = Line(look, role="mono", tone="text_faint")
-        words = column(None, self._name, text(look, tr("You, as the swarm sees you"), "small", "soft"), None, gap=1)
+        self._key, self._as_seen = Line(look, role="mono", tone="text_faint"), Line(look, "", "small", "text_soft")
+        words = column(None, self._name, self._as_seen, None, gap=1)
         acts: tuple[tuple[str, Act], ...] = (
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
             (tr("Begin anew"), "renew"),

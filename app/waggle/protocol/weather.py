@@ -9,7 +9,9 @@ CHANGE = 1.5  # so much more than before is a trend
 
 def weather(state: State, now: float) -> str:
     """One sentence, as honest as what is known: groups are counted where they arrive, here."""
-    if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
+    if state.phase == "preparing":
+        return "No forecast yet: the engine is still starting."
+    if state.ready is None or state.phase in ("problem", "stopped"):
         return "No forecast: the engine is not running."
     match state.reach:
         case "solo":
