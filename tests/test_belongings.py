@@ -10,7 +10,8 @@ from waggle.belongings import KINDS
 
 FILES = {
     "identity.key": "identity", "identity.20260309T101500.ab12.key": "identity", "settings.toml": "settings",
-    "window.json": "settings", "window.lock": "settings", "frugality.json": "settings", "control/engine.sock": "settings",
+    "window.json": "settings", "window.lock": "settings", "frugality.json": "settings", "asked.json": "settings",
+    "control/engine.sock": "settings",
     "checkpoints/r00000001/model.safetensors": "checkpoints", "checkpoints/journal-r00000001": "checkpoints",
     "album/r00000001.safetensors": "checkpoints", "models/Qwen--x/checkpoints/r00000002/state.json": "checkpoints",
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",

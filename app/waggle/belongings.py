@@ -21,7 +21,7 @@ KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", "identity.*.key", "identity.new"),
     "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "window.lock", "models.json",
-                 "models.json.new", "frugality.json", "seed_port", "control/*"),
+                 "models.json.new", "frugality.json", "asked.json", "asked.json.new", "seed_port", "control/*"),
     "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),
     "history": ("history.*", "models/*/history.*"),
     "record": ("events/*.jsonl", "events/writing.part"),

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from end_to_end.programs import Engine, Seed, running
-from waggle.protocol import events
+from waggle.protocol import commands, events
 
 SOON = 60.0
 
@@ -28,6 +28,20 @@ def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_pa
 
             assert [one for one in engine.told if isinstance(one, events.EngineFailed)] == []
             assert engine.end() == 0, "it did not live until the end"
+
+
+@pytest.mark.timeout(240)
+def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
+    alone = ("swarm.solo=true", "learning.held_out_questions=1")
+    with running(Engine(tmp_path, *alone)) as engine:
+        engine.wait_round(0, SOON)
+        engine.command(commands.Pause)
+        engine.kill()
+    with running(Engine(tmp_path, *alone)) as engine:
+        engine.wait(events.PhaseChanged, SOON, lambda event: event.phase == "paused")
+        assert [event for event in engine.told if isinstance(event, events.QuestionsDrawn)] == []
+        engine.command(commands.Resume)
+        plays_on(engine, len(engine.lines))
 
 
 def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: str) -> None:

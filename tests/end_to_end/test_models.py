@@ -35,10 +35,13 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         assert begun.round >= 2
         assert begun.model.startswith("Starter")
 
+        engine.command(commands.Pause)
         start = len(engine.lines)
         engine.command(commands.ChooseModel, name="nobody/nothing")
         assert "hub" in engine.wait(events.Warned, 120, start=start).title
         assert engine.wait(events.Ready, 120, start=start).model == begun.model
+        engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "paused", start)
+        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.told[start:]), "a pause was lost on the way"
         engine.command(commands.PoseQuestion, specialty="bf", number=7)
         posed = engine.wait(QuestionPosed).question
         engine.command(commands.PoseQuestion, specialty="bf", number=7)

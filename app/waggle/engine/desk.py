@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from waggle.engine.asked import Asked
 from waggle.engine.lifecycle import Lifecycle
 from waggle.errors import EngineError
 from waggle.protocol.commands import AnyCommand, Stop
@@ -17,6 +18,7 @@ class Desk:
     def __init__(self) -> None:
         self._lifecycle: Lifecycle | None = None
         self._there = asyncio.Event()
+        self.asked = Asked()
         self.reason = ""
         self.back: Callable[[], object] | None = None  # to what was before, where the new cannot begin
         self.stopped = False

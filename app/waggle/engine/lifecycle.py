@@ -13,6 +13,7 @@ from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
+from waggle.engine.asked import Asked
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.models import Models
@@ -51,20 +52,20 @@ def _there(part: Part | None) -> Part:
 
 
 class Lifecycle:
-    """Obeys commands, rules and the clock."""
+    """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(self, teller: Teller, history: History, rules: When | None = None) -> None:
+    def __init__(self, teller: Teller, history: History, rules: When | None = None, asked: Asked | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._teller = teller
         self._history = history
         self._rules = rules or When()
         self._readings = Readings()
-        self._wishes = Wishes()
+        self._asked = asked or Asked()
+        self._wishes = self._asked.wishes
         self._decision = Decision(standing="contributing")
         self._hindrance: Tick | None = None
         self._reached = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._after_round: Wishes | None = None  # what is wished for once the round has ended
         self._round_ended = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
         self._began = False
@@ -80,11 +81,13 @@ class Lifecycle:
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
         self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
+        if self._wishes.paused:
+            self.consider(self._readings)
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
         with self._deciding:
-            if self._after_round is not None:
+            if self._wishes.after_round:
                 self._round_ended = True
                 self.gate.close()
 
@@ -92,11 +95,12 @@ class Lifecycle:
         """Everything is ready; a pause that was asked for meanwhile holds."""
         self._began = True
         if self._teller.state.phase == "preparing" and not self.gate.closed:
-            self._tell_phase("contributing")
+            self._tell_phase(self._moving)
 
     def stop(self) -> None:
         """End after the step in progress."""
         self.stopped.set()
+        self._set_timer(self._teller.now())
         self._release()
         self.gate.stop()
 
@@ -136,8 +140,8 @@ class Lifecycle:
         """Decide anew, knowing this of the computer, and see that it happens."""
         self._readings = readings
         with self._deciding:
-            if self._round_ended and self._after_round is not None:
-                self._wishes, self._after_round, self._round_ended = self._after_round, None, False
+            if self._round_ended and self._wishes.after_round:
+                self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
             now = self._teller.now()
             decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
             goes_on = decision.standing == "contributing"
@@ -149,7 +153,9 @@ class Lifecycle:
             self._teller.tell(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
-            self._wishes = replace(self._wishes, paused=False, until=None, until_away=False, anyway_until=decision.anyway_until)
+            holding = self._wishes if self._wishes.after_round else Wishes()
+            self._wishes = replace(holding, anyway_until=decision.anyway_until)
+        self._asked.keep(self._wishes)
         self._set_timer(now)
         if goes_on:
             self._go_on()
@@ -199,16 +205,20 @@ class Lifecycle:
     async def _pause(self, command: commands.Pause) -> None:
         if command.until_away and self._readings.idle_seconds is None:
             raise EngineError("This computer does not tell whether you are using it.", "Pause until a moment instead.")
-        wishes = Wishes(paused=True, until=command.until, until_away=command.until_away)
         phase = self._teller.state.phase
-        if command.after_round and phase in ("contributing", "finishing"):
-            with self._deciding:
-                self._after_round = wishes
+        later = command.after_round and phase in ("contributing", "finishing")
+        anyway = self._wishes.anyway_until if later else None
+        with self._deciding:
+            self._wishes = Wishes(
+                paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway
+            )
+            self._round_ended = self._round_ended and later
+        if later:
+            self._asked.keep(self._wishes)
             self._tell_phase("finishing")
             return
-        self._wishes = wishes
         self.consider(self._readings)
-        if phase not in ("contributing", "finishing") or self._decision.standing != "paused":
+        if self.stopped.is_set() or phase not in ("contributing", "finishing") or self._decision.standing != "paused":
             return  # it moves no more; a download, or the end of loading, meets the gate later; the moment is past
         try:
             async with asyncio.timeout(PAUSE_SECONDS):
@@ -219,18 +229,20 @@ class Lifecycle:
     def _resume(self, anyway_until: float | None) -> None:
         """End a pause; where it is the rules that hold back, they wait themselves."""
         with self._deciding:
-            self._after_round, self._round_ended = None, False
-        if self._decision.standing == "waiting":
-            self._wishes = Wishes(anyway_until=anyway_until or self._teller.now() + ANYWAY_SECONDS)
-        else:
-            self._wishes = Wishes(anyway_until=anyway_until)
+            if self._decision.standing == "waiting":
+                anyway_until = anyway_until or self._teller.now() + ANYWAY_SECONDS
+            self._wishes, self._round_ended = Wishes(anyway_until=anyway_until), False
         self.consider(self._readings)
 
     def _go_on(self) -> None:
         self._release()
         phase = self._teller.state.phase
-        if phase in ("paused", "waiting") or (phase == "finishing" and self._after_round is None):
-            self._tell_phase(("finishing" if self._after_round else "contributing") if self._began else "preparing")
+        if phase in ("paused", "waiting") or (phase == "finishing" and not self._wishes.after_round):
+            self._tell_phase(self._moving if self._began else "preparing")
+
+    @property
+    def _moving(self) -> events.Phase:
+        return "finishing" if self._wishes.after_round else "contributing"
 
     def _release(self) -> None:
         """Whoever waits for a pause that will not come any more goes on."""
@@ -252,20 +264,24 @@ class Lifecycle:
     def _tell_held(self) -> None:
         """Nothing moves: say why, once."""
         phase: events.Phase = "paused" if self._decision.standing == "paused" else "waiting"
-        if self._teller.state.phase != phase or self._teller.state.until != self._wishes.until:
+        if (self._teller.state.phase, self._teller.state.until) != (phase, self._until(phase)):
             self._tell_phase(phase)
 
     def _set_timer(self, now: float) -> None:
         """Decide again when a pause ends; a clock that is set meanwhile is met by the next look at the computer."""
         if self._timer is not None:
             self._timer.cancel()
-        moments = [at for at in (self._wishes.until, self._wishes.anyway_until) if at is not None]
+        if self.stopped.is_set():  # the next one decides
+            return
+        ends = None if self._wishes.after_round else self._wishes.until
+        moments = [at for at in (ends, self._wishes.anyway_until) if at is not None]
         self._timer = self._loop.call_later(max(0.01, min(moments) - now), self._time_is_up) if moments else None
 
     def _time_is_up(self) -> None:
         self.consider(self._readings)
 
     def _tell_phase(self, phase: events.Phase) -> None:
-        wishes = self._after_round or self._wishes
-        until = wishes.until if phase in ("paused", "finishing") else None
-        self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=until))
+        self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=self._until(phase)))
+
+    def _until(self, phase: events.Phase) -> float | None:
+        return self._wishes.until if phase in ("paused", "finishing") else None

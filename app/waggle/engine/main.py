@@ -18,6 +18,7 @@ from msgspec import structs
 
 from waggle import paths, settings
 from waggle.engine import control, model, models, stdio, swarms
+from waggle.engine.asked import Asked
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.desk import Desk
@@ -33,7 +34,7 @@ from waggle.engine.rebuilding import rebuild
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
 from waggle.policy.choose import let_go
-from waggle.protocol import commands, events, wire
+from waggle.protocol import events, wire
 from waggle.protocol.gatherings import StartedAgain
 
 LOOK_SECONDS = 2.0
@@ -70,6 +71,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     teller.attach(writer, writer.waiting)
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
+        desk.asked = Asked(home.root / "asked.json")
         frugality = Frugality(home)
         if frugality.was_killed:
             teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
@@ -148,13 +150,12 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
     let_go()
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
-    before = teller.state
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
         home = model.home_of(home, chosen.model).prepare()
         history = History(home.history)
         stack.callback(history.close)
-        lifecycle = Lifecycle(teller, history, chosen.when)
+        lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
         lifecycle.change_settings = choices.change
         choices.applied.append(lambda now: lifecycle.follow(now.when))
         stack.callback(lifecycle.gate.stop)
@@ -163,8 +164,6 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.person = Person(home, history, lifecycle.start_again)
         lifecycle.models = models.Models(home, chosen, choices.change, lifecycle.start_again)
         lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again)
-        if before.phase == "paused":  # what a person paused stays so
-            await lifecycle.obey(commands.Pause(id="", until=before.until))
         desk.sit(lifecycle)
         stack.callback(desk.rise)
         if history.set_aside:

@@ -5,10 +5,9 @@ from typing import Annotated
 import msgspec
 
 from waggle.protocol.events import Choice
+from waggle.protocol.rules import Moment
 from waggle.protocol.talking import LONGEST, SENT, TURNS, Turn
 from waggle.settings import Value
-
-Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):

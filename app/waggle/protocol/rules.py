@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -11,6 +11,7 @@ from waggle.settings import When
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
 Clock = Callable[[float], str]
+Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
 
 AWAY_MINUTES = 3  # what counts as away where no rule says so
 COOLING = 5.0  # degrees below the limit before contribution goes on, so that it does not flap
@@ -33,9 +34,10 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for just now, which goes before every rule. Moments are unix seconds."""
 
     paused: bool = False
-    until: float | None = None  # of the pause
+    until: Moment | None = None  # of the pause
     until_away: bool = False  # of the pause
-    anyway_until: float | None = None  # rules hold nothing back before
+    after_round: bool = False  # the pause begins once the round has ended
+    anyway_until: Moment | None = None  # rules hold nothing back before
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +101,8 @@ def decide(
 
 
 def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, clock: Clock) -> Tick | None:
-    """None when no pause was asked for, or when it is over."""
-    if not wishes.paused:
+    """None when no pause was asked for, when it is still to come, or when it is over."""
+    if not wishes.paused or wishes.after_round:
         return None
     if wishes.until is not None:
         ends = f"Goes on by itself at {clock(wishes.until)}."
