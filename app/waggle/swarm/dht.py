@@ -305,6 +305,7 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
     await p2p.add_protobuf_handler(GREETING, give_greeting, hivemind.BytesValue)
     return await hivemind.DHTNode.create(
         p2p=p2p,
+        node_id=hivemind.node_id_of(p2p.peer_id),
         record_validator=Guard(services.digest, member=services.member),
         cache_locally=False,  # caches serve last round's announcements in a third of the reads
         cache_nearest=0,
@@ -323,6 +324,7 @@ class Refused(Exception):
 def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
     calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+    node_id_of = load_hivemind().node_id_of
 
     class Limited(p2p):  # type: ignore[misc]
         @staticmethod
@@ -342,6 +344,8 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                     raise Refused
                 if len(getattr(request, "keys", ())) > MAX_KEYS:
                     raise Refused
+                if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
+                    request.ClearField("peer")  # it is answered all the same
                 return await handler(request, context)
 
             await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)

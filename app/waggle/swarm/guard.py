@@ -22,7 +22,7 @@ MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minut
 REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatures
 SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
 OWN_CAP = 32 * SHARD_CAP  # entries under all keys of one's own charter
-FOREIGN_CAP = 4096  # entries of all other charters together
+FOREIGN_CAP = 256  # entries of all other charters together
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 

@@ -3,14 +3,17 @@
 Works where fork and uvloop do not exist. Importing this file imports nothing.
 """
 
+import asyncio
 import functools
 import importlib
 import importlib.machinery
 import importlib.util
+import itertools
 import logging
 import os
 import sys
 import types
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -46,12 +49,13 @@ def load_hivemind() -> types.SimpleNamespace:
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
     _bound(DHTProtocol, MSGPackSerializer)
+    _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     # ValueError: what a stranger's address may be that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
-        dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures,
+        dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
     )  # fmt: skip
 
 
@@ -66,6 +70,43 @@ def _bound(protocol: Any, serializer: Any) -> None:
             return super().loads(buffer)
 
     protocol.serializer = Bounded
+
+
+def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
+    """Let a peer stand in the routing table under the one id that follows from its peer id, and each bucket be bounded.
+
+    hivemind takes any id from anybody, keeps it for ever, and for each new one walks through all that it stores, to hand it on:
+    announcements are renewed long before they expire, and reach a newcomer so.
+    """
+    find = protocol.call_find
+
+    async def update_routing_table(self: Any, node_id: Any, peer_id: Any, responded: bool = True) -> None:
+        own, table = node_id_of(peer_id), self.routing_table
+        if node_id not in (None, own):
+            return
+        bucket = table.buckets[table.get_bucket_index(own)]
+        if not responded:
+            bucket.nodes_requested_for_ping.discard(own)
+            if own in table:
+                del table[own]
+        elif node_id is not None:
+            if own not in table and len(bucket.replacement_nodes) >= self.bucket_size:
+                del table[next(iter(bucket.replacement_nodes))]
+            longest_unseen = table.add_or_update_node(own, peer_id)
+            if longest_unseen is not None:  # asked so, and not by a ping: that fails on what a stranger may answer
+                task = asyncio.create_task(self.call_find(longest_unseen[1], [self.node_id]))
+                asked.add(task)
+                task.add_done_callback(asked.discard)
+
+    async def call_find(self: Any, peer: Any, keys: Any) -> Any:
+        found = await find(self, peer, keys)
+        for key, (value, nearest) in (found or {}).items():
+            own = ((node_id, each) for node_id, each in nearest.items() if node_id == node_id_of(each))
+            found[key] = value, dict(itertools.islice(own, self.bucket_size))
+        return found
+
+    asked: set[asyncio.Task[Any]] = set()
+    protocol.update_routing_table, protocol.call_find = update_routing_table, call_find
 
 
 def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: Any) -> None:
