@@ -154,12 +154,12 @@ def apply(state: State, event: AnyEvent) -> State:
         case e.Downloading():
             return replace(moved, downloading=event)
         case e.Ready():
+            if state.ready is not None and state.ready.model != event.model:  # what is known of a model is of that one alone
+                moved = replace(moved, talk=(), rounds=(), history=(), held_out=(), ahas=(), saved_round=None)
             fresh = Totals()  # `ready.completions` holds those of before
-            same = state.ready is not None and state.ready.model == event.model  # one talks with one model
             return replace(
-                moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None, offered=None,
-                talk=state.talk if same else (),
-            )  # fmt: skip
+                moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None, offered=None
+            )
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case e.RulesChecked():
