@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QModelIndex
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -322,3 +322,10 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: Told, told: list[AnyE
     assert isinstance(live, Live)
     assert not any(words for *_, words in live._stepper._steps)
     assert "you included" not in said["home"] + said["swarms"]
+
+
+def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: Told, written: list[AnyEvent]) -> None:
+    page = window_told(written).peers
+    assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
+    for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run, ready
 from waggle.gui.current import Current
-from waggle.gui.frame import PAGES
+from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
@@ -192,3 +192,28 @@ def test_a_theme_changes_colours_and_no_face(window_told: Told, told: list[AnyEv
     assert [widget for widget, face in faces.items() if widget.font() != face] == []
     assert [widget for widget, hint in hints.items() if widget.sizeHint() != hint] == []
     look.use("light")
+
+
+def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(window_told: Told, told: list[AnyEvent], qtbot: QtBot) -> None:
+    window = window_told(failed(told))
+    (way,) = (button for button in window.status.findChildren(Button) if button.text() == "Go to Home")
+    assert not way.isVisible(), "Home has the buttons themselves"
+    window.show_page("peers")
+    assert way.isVisible()
+    way.setFocus()
+    qtbot.keyClick(way, Qt.Key.Key_Space)
+    assert window.page == "home"
+    window.show_page("peers")
+    window._current.take(events.PhaseChanged(phase="contributing", round=3))
+    window._current.flush()
+    assert not way.isVisible(), "there is no problem any more"
+
+
+def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplication) -> None:
+    button = RailButton(look, "settings", "Einstellungen")
+    button.set_compact(True)
+    assert button.text().startswith("Einst")
+    assert button.text().endswith("…")
+    assert (button.toolTip(), button.accessibleName()) == ("Einstellungen", "Einstellungen")
+    button.set_compact(False)
+    assert (button.text(), button.toolTip()) == ("Einstellungen", "")

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QToolButton
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Mark, Sign
-from waggle.gui.parts import Line, column, edges, from_right, restyle, row, text
+from waggle.gui.parts import Button, Line, column, edges, from_right, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
@@ -25,8 +25,7 @@ class RailButton(QToolButton):
 
     def __init__(self, look: Look, icon: str, words: str) -> None:
         super().__init__()
-        self._look, self._icon, self._compact = look, icon, False
-        self.setText(words)
+        self._look, self._icon, self._words, self._compact = look, icon, words, False
         self.setAccessibleName(words)
         self.setProperty("kind", "rail")
         look.changed.connect(self._tint)
@@ -46,6 +45,10 @@ class RailButton(QToolButton):
         chosen, side = self.isChecked(), self._look.size["icon"]
         gap = 0 if self._compact else 8
         self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
+        room = self.width() - (4 if self._compact else side + gap + 30)  # inside edges, padding and icon
+        shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
+        self.setText(shown)
+        set_tip(self, "" if shown == self._words else self._words)
         self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -93,20 +96,29 @@ class Rail(QFrame):
 
 
 class Status(QFrame):
-    """The sentence on the left, figures on the right, and in between what has to be said for a moment."""
+    """The sentence on the left, figures on the right, and in between what has to be said for a moment.
+
+    `home_wanted`: somebody wants to do what the sentence of a problem asks for, which stands on Home.
+    """
+
+    home_wanted = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setObjectName("status")
         self._sign = Sign(look, "save", "text_soft", 14)
         self._word = Line(look, role="label")
+        self._word.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
         self._says = Line(look, role="small", tone="text_soft")
+        self._home = Button(look, tr("Go to Home"), "link")
+        self._home.clicked.connect(self.home_wanted)
         self._notice = Chip(look, "", "accent", "warn")
         self._mark = Chip(look, "", "peer", "play")
         self._figures = [Line(look, role="small", tone="text_faint", right=True) for _ in range(4)]
         self._compact = False
         figures = row(*self._figures, gap=18)
-        self.setLayout(row(self._sign, self._word, (self._says, 1), self._notice, self._mark, 8, figures, margins=(16, 0, 16, 0)))
+        left = (self._sign, self._word, self._says, self._home, None)
+        self.setLayout(row(*left, self._notice, self._mark, 8, figures, margins=(16, 0, 16, 0)))
         self.setFixedHeight(look.size["status"])
         self.notice("")
         self.mark("")
@@ -124,8 +136,9 @@ class Status(QFrame):
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
 
-    def show_state(self, state: State) -> None:
+    def show_state(self, state: State, page: str) -> None:
         said = sentence(state)
+        self._home.setVisible(said.action == "copy_report" and page != "home")
         self._sign.show_sign(said.sign, SIGN_INK[said.tone])
         self._word.say(told(said.word))
         words = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import shiboken6
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QThread
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
@@ -20,8 +20,10 @@ from waggle.gui import language
 from waggle.gui.app import application
 from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
+from waggle.gui.live import FRAME_MS
 from waggle.gui.look import Look, Theme
 from waggle.gui.screenshots import Story, failed, starting, window_of
+from waggle.gui.window import Window
 from waggle.protocol import events, wire
 from waggle.settings import Settings
 
@@ -33,6 +35,7 @@ STATES: dict[str, Callable[[Story], Story]] = {
 SCALES = ("1", "2")
 SIZE = (1024, 640)  # the smallest that everything must fit into
 THUMB = 512
+LOOKS = 40
 
 
 class Shot(NamedTuple):
@@ -63,12 +66,23 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
                 look.use(theme)
                 for page in PAGES:
                     window.show_page(page)
-                    for _ in range(3):  # layouts settle in the second pass
-                        QApplication.processEvents()
                     path = folder / Shot(page, theme, spoken, state).name(scale)
-                    window.grab().save(str(path))
+                    settled(window).save(str(path))
                     yield path
             shiboken6.delete(window)  # at once: a window that waits for its end is dressed again with each theme
+
+
+def settled(window: Window) -> QImage:
+    """The window as it stands once nothing in it moves: Live and Progress make their parts one after the other."""
+    seen = QImage()
+    for _ in range(LOOKS):
+        for _ in range(3):  # layouts settle in the second pass
+            QApplication.processEvents()
+        before, seen = seen, window.grab().toImage()
+        if seen == before:
+            break
+        QThread.msleep(2 * FRAME_MS)
+    return seen
 
 
 def sheet(page: str, folder: Path) -> Path:

@@ -118,7 +118,7 @@ class PeerTable(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal:
             return None
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.FontRole:
             return self._look.font("caption")
@@ -198,6 +198,7 @@ class PeerView(QTableView):
         head = self.horizontalHeader()
         head.setFont(look.font("caption"))
         head.setFixedHeight(34)
+        head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setHighlightSections(False)
         head.setMinimumSectionSize(24)
         for i, width in enumerate(WIDTHS):

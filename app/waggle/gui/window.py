@@ -76,6 +76,7 @@ class Window(QWidget):
         self._notice_end.timeout.connect(lambda: self.status.notice(""))
         self.rail.chosen.connect(self.show_page)
         self.home.page_wanted.connect(self.show_page)
+        self.status.home_wanted.connect(lambda: self.show_page("home"))
         self.home.race_wanted.connect(self.show_race)
         self.home.start_wanted.connect(self.start_wanted)
         self.peers.invite_wanted.connect(self._invite)
@@ -139,7 +140,7 @@ class Window(QWidget):
         page = self._stack.currentWidget()
         assert isinstance(page, Page)
         page.show_state(state, self._current.now())
-        self.status.show_state(state)
+        self.status.show_state(state, self.page)
         self._announce(told(sentence(state).word))
         self._announce_digest()
 
