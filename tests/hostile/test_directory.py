@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from swarm.live import fresh_identity
 from swarm.test_dht import KEY, NOTHING, opened, signed
-from waggle.swarm.dht import NEIGHBOURS, Dht
+from waggle.swarm.dht import NEIGHBOURS, Dht, Services
 from waggle.swarm.shim import load_hivemind
 
 hivemind = load_hivemind()
@@ -87,3 +88,35 @@ async def test_a_newcomer_is_handed_nothing_and_reads_everything(tmp_path: Path)
             await two.settle()
             assert await two.read(KEY) == {first.peer_id: blob}
             assert not len(two._node.protocol.storage)
+
+
+async def test_a_call_that_names_more_than_one_key_is_refused(tmp_path: Path) -> None:
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        key = hivemind.DHTID.generate(KEY).to_bytes()
+        for keys in ([key] * 2, [key, bytes(20)]):
+            with pytest.raises(hivemind.failures, match="Refused"):
+                await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=keys), timeout=5)
+        assert await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key]), timeout=5)
+
+
+async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 1.0)
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 2000.0)
+    honest, first, second = (fresh_identity(tmp_path, name) for name in ("honest", "first", "second"))
+    crowd = {first.peer_id, second.peer_id}
+    services = Services(payer=lambda peer_id: b"a range" if peer_id in crowd else peer_id)
+    async with opened(honest, services) as one, opened(first, NOTHING, one) as bad, opened(second, NOTHING, one) as ally:
+        blob, expires_at = signed(honest, time.time() + 100)
+        await one.announce(KEY, honest.peer_id, blob, expires_at)
+        request = hivemind.dht_pb2.FindRequest(keys=[hivemind.DHTID.generate(KEY).to_bytes()])
+        had = []
+        for asker in (bad, ally):
+            with suppress(hivemind.failures):
+                while len(had) < 100:
+                    had.append((await stub(asker, one).rpc_find(request, timeout=5)).ByteSize())
+        assert 1000 < sum(had) <= 2000
+        async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
+            assert await third.read(KEY) == {honest.peer_id: blob}

@@ -35,7 +35,7 @@ CONNECT_S = 5.0
 PING_S = 3.0
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
-MAX_KEYS = 16  # in one DHT call: ours name one
+FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
@@ -57,14 +57,15 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all; `digest` is the charter whose announcements are kept before others', if
-    `member` says that their origin may make them.
+    `admits` says whether a peer is answered at all, and `payer` whose share of what the DHT sends out it uses; `digest` is the
+    charter whose announcements are kept before others', if `member` says that their origin may make them.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
     charter: Callable[[bytes], bytes] = lambda sha256: b""
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
+    payer: Callable[[bytes], bytes] = lambda peer_id: peer_id
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
@@ -324,6 +325,7 @@ class Refused(Exception):
 def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
     calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+    found = Quota(FOUND_RATE, FOUND_BURST)
     node_id_of = load_hivemind().node_id_of
 
     class Limited(p2p):  # type: ignore[misc]
@@ -342,11 +344,14 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                 peer_id = context.remote_id.to_bytes()
                 if not services.admits(peer_id) or not calls.allows(peer_id) or not sent.allows(peer_id, request.ByteSize()):
                     raise Refused
-                if len(getattr(request, "keys", ())) > MAX_KEYS:
+                if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
                     raise Refused
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
-                return await handler(request, context)
+                answer = await handler(request, context)
+                if hasattr(request, "keys") and not found.allows(services.payer(peer_id), answer.ByteSize()):
+                    raise Refused
+                return answer
 
             await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)
 

@@ -100,7 +100,7 @@ class SwarmNode:
         self._web = self._page() if options.web_port is not None else None
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            digest=self._digest, member=self._admission.admits,
+            payer=self._payer, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
         self._connection: Door = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
         if is_light(options):
