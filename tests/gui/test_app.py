@@ -17,8 +17,11 @@ from pathlib import Path
 from PySide6.QtCore import QTimer
 from waggle.gui import app, shell, window
 
-def close():
+def close(waits=False):
     made = [top for top in app.QApplication.topLevelWidgets() if isinstance(top, window.Window)][0]
+    if waits and made._current.state.phase == "preparing":
+        QTimer.singleShot(100, lambda: close(waits))
+        return
     print(made.isVisible(), made._current.state.phase, flush=True)
     made.close()
 
@@ -27,7 +30,7 @@ app.application()
 shell.Shell.called = lambda self, invite: (print("called with", invite, flush=True), close())
 QTimer.singleShot(0, lambda: print("open", flush=True))
 if sys.argv[4] == "closes":
-    QTimer.singleShot(2500, close)
+    QTimer.singleShot(100, lambda: close(waits=True))
 print(app.run(app.Arguments(home=Path(sys.argv[3]), theme="light", invite="".join(sys.argv[5:]))), flush=True)
 """
 ENVIRONMENT = {
