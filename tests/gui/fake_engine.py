@@ -10,6 +10,7 @@ from gui.recorded import ready
 from waggle.protocol import events, wire
 from waggle.protocol.commands import ChoosePeer, Pause, QueryHistory, ReadInvite, Resume, Stop
 from waggle.protocol.gatherings import InviteRead, SwarmShown
+from waggle.settings import Settings
 
 SEQ = itertools.count(1)
 
@@ -69,6 +70,7 @@ def main(kind: str) -> int:
             return 3
         case _:
             tell(events.Preparing(part="Warming up", done=0, parts=1))
+            tell(events.SettingsChanged(settings=Settings()))
             tell(ready())
             tell(events.PhaseChanged(phase="contributing", round=3))
     if kind == "met":

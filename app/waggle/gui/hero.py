@@ -109,7 +109,6 @@ class Hero(QFrame):
         _say(self._says, told(said.says).removesuffix("."))
         _say(self._detail, told(said.detail))
         self._why.show_ticks(said.why)
-        self._why_button.setVisible(bool(said.why))
         self._show_fact(state, now)
         words, done, total = progress_words(state)
         self._stage.say(words)
@@ -144,7 +143,6 @@ class Hero(QFrame):
 
     def _show_action(self, said: Sentence) -> None:
         stopped = said.action in ("none", "copy_report") and self._can_start()
-        waiting = self._asked == (self._state.phase, self._state.phase_since)
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Contribute anyway"), "play"),
@@ -154,11 +152,12 @@ class Hero(QFrame):
         restyle(self._main, "kind", "plain" if plain else "primary")
         self._main.join("left" if said.action == "pause" else "")
         self._main.become("plain" if plain else "primary", words, icon)
-        self._main.setVisible(said.action != "none" or stopped)
-        self._more.setVisible(said.action == "pause")
-        self._second.setVisible(plain and stopped)
-        self._main.setEnabled(not waiting)
-        self._more.setEnabled(not waiting)
+        shown = {self._main: said.action != "none" or stopped, self._more: said.action == "pause",
+                 self._second: plain and stopped, self._why_button: bool(said.why)}  # fmt: skip
+        for button, seen in shown.items():
+            if button.hasFocus() and not seen:  # else Qt gives it to whatever comes next, and a space would press that
+                (self._main if shown[self._main] else self).setFocus()
+            button.setVisible(seen)
 
     def act(self) -> None:
         """Do what the one button says."""
@@ -174,17 +173,15 @@ class Hero(QFrame):
                 self.start_wanted.emit()
 
     def _ask(self, command: Pause | Resume) -> None:
-        """The button rests until the phase changes, so that one press is one command."""
-        self._asked = (self._state.phase, self._state.phase_since)
-        self._main.setEnabled(False)
-        self._more.setEnabled(False)
-        self.commanded.emit(command)
+        """One press is one command: another is heard once the phase has changed."""
+        now = (self._state.phase, self._state.phase_since)
+        if self._asked != now:
+            self._asked = now
+            self.commanded.emit(command)
 
     def release(self) -> None:
         """A command was refused: it can be asked again."""
         self._asked = None
-        self._main.setEnabled(True)
-        self._more.setEnabled(True)
 
 
 def _say(label: QWidget, words: str) -> None:
