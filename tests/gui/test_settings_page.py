@@ -11,6 +11,7 @@ from waggle import settings
 from waggle.errors import SettingsError
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Number, Picker, Switch
+from waggle.gui.help_page import Log
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.look import Look
 from waggle.gui.privacy import Privacy
@@ -56,6 +57,13 @@ def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: Qt
     made._reset.click()
     assert settings.read(tmp_path / "settings.toml").when.only_on_power
     assert made._control.isChecked()
+
+
+def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
+    made = row_of(page, "when.idle_minutes")
+    for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
+        page._choices.set({"when.idle_minutes": minutes})
+        assert made._note.text() == made._control.accessibleDescription() == words
 
 
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
@@ -206,6 +214,21 @@ def test_the_log_is_searched_and_newest_first() -> None:
     assert "\u202e" not in lines.text()
     lines.find("DISK full")
     assert lines.rowCount() == 1
+
+
+def test_an_empty_log_says_why_and_has_nothing_to_copy(look: Look, qtbot: QtBot) -> None:
+    journal = Journal()
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
+    journal.take(events.EngineStopped(round=3, at=5.0))
+    log.catch_up()
+    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    log.model.find("zebra")
+    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    assert said[0] == ("Nothing has happened yet.", False, False)
+    assert said[1][1:] == (True, True)
+    assert said[2] == ("No line has these words.", False, False)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ class Log(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self.model = JournalLines(journal, self)
-        self._stale = False
+        self._journal, self._stale = journal, False
         search = Field(look, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.textChanged.connect(self.model.find)
@@ -122,10 +122,10 @@ class Log(QFrame):
         self._view.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
         self._copy = Button(look, tr("Copy"), icon="copy")
         self._copy.clicked.connect(self._take)
-        self._none = text(look, tr("Nothing has these words, or nothing has happened yet."), "small", "faint")
+        self._none = text(look, "", "small", "faint")
         self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
-        self.model.modelReset.connect(lambda: self._none.setVisible(not self.model.rowCount()))
-        self._none.setVisible(not self.model.rowCount())
+        self.model.modelReset.connect(self._say_what_is_there)
+        self._say_what_is_there()
         journal.added.connect(self._grown)
         head = row((text(look, tr("Log"), "heading"), 1), search, self._copy)
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
@@ -135,6 +135,12 @@ class Log(QFrame):
         if self._stale:
             self._stale = False
             self.model.renew()
+
+    def _say_what_is_there(self) -> None:
+        nothing = not self.model.rowCount()
+        self._none.setText(tr("No line has these words.") if self._journal.entries else tr("Nothing has happened yet."))
+        self._none.setVisible(nothing)
+        self._copy.setEnabled(not nothing)
 
     def _grown(self) -> None:
         self._stale = True

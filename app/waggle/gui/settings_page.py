@@ -25,7 +25,6 @@ class Setting(QFrame):
         super().__init__()
         self._row, self._choices = row_of, choices
         self._control = control(look, row_of)
-        self._control.setAccessibleDescription(tr(row_of.note))
         self._control.changed.connect(self._set)
         self._reset = Button(look, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
         self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
@@ -33,18 +32,22 @@ class Setting(QFrame):
         room.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(room)
         self._later = text(look, tr("Waits for the engine's next start."), "small", "faint")
-        note = text(look, tr(row_of.note), "small", "soft", wrap=True)
-        words = column(text(look, tr(row_of.title), "strong", wrap=True), note, self._later, gap=2)
+        self._note = text(look, "", "small", "soft", wrap=True)
+        words = column(text(look, tr(row_of.title), "strong", wrap=True), self._note, self._later, gap=2)
         if is_wide(row_of):
             layout = column(row((words, 1), self._reset), self._control, gap=8)
         else:
             layout = column(row((words, 1), 12, self._reset, self._control))
         self.setLayout(layout)
-        self.words = f"{tr(row_of.title)} {tr(row_of.note)} {row_of.key}".lower()
+        self.words = f"{tr(row_of.title)} {tr(row_of.note)} {tr(row_of.at_zero)} {row_of.key}".lower()
         self.show_value()
 
     def show_value(self) -> None:
-        self._control.show_value(self._choices.value(self._row.key))
+        value = self._choices.value(self._row.key)
+        self._control.show_value(value)
+        note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
+        self._note.setText(note)
+        self._control.setAccessibleDescription(note)
         self._reset.setVisible(not self._choices.is_default(self._row.key))
         self._later.setVisible(self._row.key in self._choices.after_restart)
 

@@ -46,12 +46,13 @@ Kind = Toggle | Options | Amount | Words | Hours
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One setting: `section.name`, what it is called, what it does, and how it is set."""
+    """One setting: `section.name`, what it is called, what it does, and how it is set; `at_zero`: what it does where it is 0."""
 
     key: str
     title: str
     note: str
     kind: Kind
+    at_zero: str = ""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ WHEN = Part("when", later("When"), (
     Row("when.only_on_power", later("Not on battery"), later("Waits while this computer is not plugged in."), Toggle()),
     Row("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
         Options(((0, later("Goes on")), (3, later("Waits 3 minutes")), (10, later("Waits 10 minutes")),
-                 (30, later("Waits 30 minutes"))))),
+                 (30, later("Waits 30 minutes")))), at_zero=later("Contributes while you work here, too.")),
     Row("when.not_full_screen", later("Not in full screen"), later("Waits while a game, a film or a talk fills the screen."),
         Toggle()),
     Row("when.not_metered", later("Not on a metered network"), later("Waits where data costs money, as far as the system tells."),
@@ -74,9 +75,10 @@ WHEN = Part("when", later("When"), (
     Row("when.not_while", later("Not while these programs run"), later("Names of programs, with commas between them."),
         Words(hint=later("for example blender, steam"), several=True)),
     Row("when.below_celsius", later("Not when it is hot"), later("Waits until the processor is cooler than this."),
-        Amount(low=0, high=110, unit="°C", zero=later("However warm"))),
+        Amount(low=0, high=110, unit="°C", zero=later("However warm")), at_zero=later("Does not wait, however warm it is.")),
     Row("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
-        Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("As much as it comes to"), whole=False)),
+        Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
+        at_zero=later("Does not wait, however much is used.")),
     Row("when.week", later("Your week"), later("Filled hours may be used. Drag, or use the arrow keys and space."), Hours()),
 ))  # fmt: skip
 HOW_MUCH = Part("how_much", later("How much"), (
