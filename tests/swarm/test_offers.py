@@ -73,3 +73,18 @@ async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(
     await offers._announce(door)
     assert door.said
     assert {announcements.parse(signed).sheet for signed in door.said} == {b""}, "a sheet that nobody has is not named"
+
+
+async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity, door, true, fast = load_or_create(tmp_path / "identity.key"), OnlyGroups(b""), time.time(), 7200.0
+    offers = Offers(identity, CHARTER, Admission(CHARTER, identity.peer_id, b""), lambda: true, 1.0, Sent(lambda: true))
+    offers.add(small(4, epoch_at(true), 1))
+    offers._seal()
+    for ahead in (0.0, fast, fast, 500.0, 0.0, 0.0):
+        monkeypatch.setattr("waggle.swarm.offers.time.time", lambda ahead=ahead: true + ahead)
+        await offers._announce(door)
+    said = [announcements.parse(signed).expires_at - true for signed in door.said]
+    assert said == pytest.approx([300, fast + 300, fast + 300, 800, 800, 800], abs=0.01)
+    assert said[3] < said[4] < said[5], "what others hold gives way to what expires later alone"

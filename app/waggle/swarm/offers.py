@@ -14,7 +14,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door
-from waggle.swarm.guard import LIFETIME_S
+from waggle.swarm.guard import LIFETIME_S, MAX_LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.record import Record, encode, joined, specialties_of
 from waggle.swarm.sent import Sent
@@ -134,7 +134,10 @@ class Offers:
 
     def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
-        self.expires = max(self.expires + 1, int((time.time() + LIFETIME_S) * 1000))
+        now = time.time()
+        if self.expires > (now + MAX_LIFETIME_S) * 1000:  # said by a clock that was fast: nobody has taken it in
+            self.expires = 0
+        self.expires = max(self.expires + 1, int((now + LIFETIME_S) * 1000))
         announced = Announcement(
             charter=self._digest,
             sha256=sha256,
