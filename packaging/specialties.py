@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Writes resources/specialties.jsonl: each audited dataset in up to three difficulties, with a sample question of each."""
+"""Writes resources/specialties.jsonl: each audited dataset in up to three difficulties, with a sample question of each.
+
+And resources/adjustable.jsonl: which settings of each a charter may hold. With `--adjustable` that file only.
+"""
 
 import dataclasses
 import json
 import sys
 import time
+import typing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,7 @@ TITLES = {
 LONGEST = 1500  # characters of a question that a small model can be asked
 SLOWEST = 0.2  # seconds of making one: eight are made a round
 SAMPLES = 12
+USUAL = 1000  # a setting may be as large as this, or as the largest that reasoning-gym or Waggle itself sets
 
 
 def settings(dataset: str, level: str) -> dict[str, Any] | None:
@@ -85,13 +90,42 @@ def line(dataset: str) -> dict[str, Any] | None:
     return {"dataset": dataset, "title": title, "topic": TOPICS.get(room, room), "levels": levels} if levels else None
 
 
+def adjustable(dataset: str, offered: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings that are numbers and switches, up to what is usual, and lists of those words that Waggle itself offers."""
+    config = factory.DATASETS[dataset][1]
+    hints, plain = typing.get_type_hints(config), config()
+    found: dict[str, Any] = {}
+    for name in sorted(set(hints) - {"seed", "size"}):
+        known = [getattr(plain, name), *(settings[name] for settings in offered if name in settings)]
+        numbers = [abs(one) for one in known if isinstance(one, int | float)]
+        most = max(USUAL, *numbers) if numbers else USUAL
+        if hints[name] is bool:
+            found[name] = {"kind": "switch"}
+        elif hints[name] in (int, float):
+            whole = hints[name] is int and not any(isinstance(one, float) for one in numbers)
+            found[name] = {"kind": "whole" if whole else "number", "most": most}
+        elif typing.get_args(hints[name])[:1] in ((int,), (float,)):
+            found[name] = {"kind": "numbers", "most": most}
+        elif words := sorted({word for said in known[1:] for word in said}):
+            found[name] = {"kind": "words", "words": words}
+    return {"dataset": dataset, "settings": found}
+
+
+def put(name: str, lines: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines)
+    (ROOT / "resources" / name).write_text(text, encoding="utf-8")
+    print(f"{name}: {len(lines)} datasets, {len(text)} bytes")
+
+
 def main() -> int:
     audit = shipped()
     assert audit.heading.reasoning_gym == version("reasoning-gym")
-    lines = [made for name, found in sorted(audit.findings.items()) if found.listed and (made := line(name))]
-    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines)
-    (ROOT / "resources" / "specialties.jsonl").write_text(text, encoding="utf-8")
-    print(f"{len(lines)} datasets, {sum(len(one['levels']) for one in lines)} difficulties, {len(text)} bytes")
+    listed = [name for name, found in sorted(audit.findings.items()) if found.listed]
+    if "--adjustable" not in sys.argv:
+        put("specialties.jsonl", [made for name in listed if (made := line(name))])
+    offered = map(json.loads, (ROOT / "resources" / "specialties.jsonl").read_text(encoding="utf-8").splitlines())
+    levels = {one["dataset"]: [level["settings"] for level in one["levels"].values()] for one in offered}
+    put("adjustable.jsonl", [adjustable(name, levels.get(name, [])) for name in listed])
     return 0
 
 

@@ -4,10 +4,17 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from swarm.live import SOON, fresh_identity
+from waggle.errors import CharterError
+from waggle.swarm.dht import Services, open_dht
 from waggle.swarm.identity import text_of
 from waggle.swarm.invite import MAX_SEEDS, Invite
+from waggle.swarm.options import SwarmOptions
 from waggle.swarm.visit import Visited, visit
+from waggle.tasks.charter import Specialty, encode, first_swarm
 
 
 async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp_path: Path) -> None:
@@ -25,3 +32,17 @@ async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp
         async with asyncio.timeout(SOON):
             found = await visit(Invite(charter=bytes(32), seeds=tuple(seeds)), "127.0.0.1", patience=0.5)
     assert found == Visited(charter=None, answered=False, members=0)
+
+
+async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refused_in_words(tmp_path: Path) -> None:
+    spy = Specialty(dataset="spell_backward", title="Spell", settings={"data_file": "/etc/machine-id", "max_word_len": 500})
+    hostile = msgspec.structs.replace(first_swarm(), specialties=(spy,), questions_digest="")
+    services = Services(digest=hostile.digest, charter=lambda sha256: encode(hostile))
+    seed = await open_dht(SwarmOptions(host="127.0.0.1"), fresh_identity(tmp_path, "seed"), services, port=0)
+    try:
+        invite = Invite(charter=hostile.digest, seeds=tuple(await seed.addresses()))
+        async with asyncio.timeout(SOON):
+            with pytest.raises(CharterError, match="sets data_file of spell_backward to /etc/machine-id, which no charter may"):
+                await visit(invite, "127.0.0.1")
+    finally:
+        await seed.close()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.errors import CharterError
-from waggle.tasks import audited
+from waggle.tasks import adjustable, audited
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, read
 
 
@@ -41,13 +41,33 @@ def test_a_charter_that_breaks_a_rule_is_refused_in_words(document, says):
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
-SETTINGS = st.dictionaries(WORDS, st.integers() | st.booleans() | WORDS | st.lists(st.integers() | WORDS, max_size=3), max_size=3)
 LISTED = [one.dataset for one in audited.shipped().findings.values() if one.listed and one.longest >= 20_000]
+
+
+def numbers(known: adjustable.Range) -> st.SearchStrategy:
+    return st.integers(-int(known.most), int(known.most))
+
+
+def values(known: adjustable.Range) -> st.SearchStrategy:
+    match known.kind:
+        case "switch":
+            return st.booleans()
+        case "words":
+            return st.lists(st.sampled_from(known.words), unique=True)
+        case "numbers":
+            return st.lists(numbers(known), max_size=3)
+        case "number":
+            return st.floats(-known.most, known.most) | numbers(known)
+    return numbers(known)
+
+
+def specialty_of(dataset: str) -> st.SearchStrategy:
+    ranges = {name: values(known) for name, known in adjustable.shipped()[dataset].items()}
+    return st.builds(Specialty, dataset=st.just(dataset), title=WORDS, settings=st.fixed_dictionaries({}, optional=ranges))
+
+
 SPECIALTIES = st.lists(
-    st.builds(Specialty, dataset=st.sampled_from(LISTED), title=WORDS, settings=SETTINGS),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda specialty: specialty.dataset,
+    st.sampled_from(LISTED).flatmap(specialty_of), min_size=1, max_size=4, unique_by=lambda specialty: specialty.dataset
 ).map(tuple)
 
 

@@ -232,3 +232,12 @@ def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_fil
 def test_a_specialty_that_opens_a_file_for_every_question_is_refused_in_words():
     with pytest.raises(CharterError, match="cannot be made here"):
         Verifier(charter_of("group_anagrams"))
+
+
+@pytest.mark.parametrize("name", ["{trap}", "../data/words3to10.txt"])
+def test_a_setting_that_names_another_file_than_those_that_ship_with_reasoning_gym_reads_nothing(name, tmp_path):
+    (trap := tmp_path / "secret").write_text("thesecret\n")
+    reads = Specialty(dataset="spell_backward", title="Spy", settings={"data_file": name.format(trap=trap), "max_word_len": 500})
+    charter = msgspec.structs.replace(first_swarm(), specialties=(reads,), questions_digest="")
+    with pytest.raises(CharterError, match="reasoning-gym has no file"):
+        Verifier(charter).close()

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import msgspec
 
 from waggle.errors import UNREADABLE, CharterError
-from waggle.tasks import audited
+from waggle.tasks import adjustable, audited
+from waggle.tasks.adjustable import Setting
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
@@ -20,8 +21,6 @@ LONGEST_COMPLETION = 20_000  # characters, under any charter
 
 LONGEST_TITLE = 40
 MODEL_HINT = 80  # characters
-
-Setting = int | float | bool | str | list[int | str]
 
 
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,6 +120,13 @@ def check(charter: Charter) -> None:
     for name in names:
         if reason := audited.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
+    for one in charter.specialties:
+        if refused := adjustable.refused(one.dataset, one.settings):
+            name, value = refused
+            raise CharterError(
+                f"{charter.name} sets {name} of {one.dataset} to {value}, which no charter may.",
+                "Whoever wrote the charter has to set something else.",
+            )
 
 
 def _advice(name: str) -> str:

@@ -4,6 +4,7 @@ Names are rebound in the running process only; on honest text every score stays 
 """
 
 import functools
+import importlib.resources
 import json
 import re
 import sys
@@ -51,10 +52,20 @@ def parse_matrix(text: str) -> list[list[int]]:
 
 
 def keep_data_files() -> None:
-    """Several datasets read a file of words each time they are made; armed, no file can be opened."""
+    """Several datasets read a file of words each time they are made; armed, no file can be opened.
+
+    And a setting may name that file: only one that ships with reasoning-gym is read, by its bare name.
+    """
     from reasoning_gym import data
 
-    upstream, kept = data.read_data_file, functools.cache(data.read_data_file)
+    upstream, shipped = data.read_data_file, {one.name for one in importlib.resources.files(data).iterdir() if one.is_file()}
+
+    @functools.cache
+    def kept(name: str) -> str:
+        if name not in shipped:
+            raise ValueError(f"reasoning-gym has no file {name[:40]!r}")
+        return str(upstream(name))
+
     for name, module in list(sys.modules.items()):
         if name.startswith("reasoning_gym") and vars(module).get("read_data_file") is upstream:
             vars(module)["read_data_file"] = kept

@@ -1,0 +1,72 @@
+"""Which settings of a dataset a charter may hold, and how far: switches, numbers and a few known words, never free text.
+
+Charters come from strangers, and a setting of reasoning-gym may name a file. `packaging/specialties.py` writes the list.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import msgspec
+
+from waggle import paths
+from waggle.errors import CharterError
+
+Setting = int | float | bool | str | list[int | str]
+LONGEST_LIST = 16
+SHOWN = 40  # characters of what a stranger wrote
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one setting may be: `most` is the largest magnitude of a number, `words` are all that a list may be made of."""
+
+    kind: Literal["switch", "whole", "number", "numbers", "words"]
+    most: Annotated[float, msgspec.Meta(ge=0)] = 0
+    words: tuple[str, ...] = ()
+
+    def holds(self, value: Setting) -> bool:
+        match self.kind:
+            case "switch":
+                return isinstance(value, bool)
+            case "whole":
+                return isinstance(value, int) and self._reaches(value)
+            case "number":
+                return self._reaches(value)
+            case "numbers":
+                return isinstance(value, list) and len(value) <= LONGEST_LIST and all(map(self._reaches, value))
+        return isinstance(value, list) and set(value) <= set(self.words) and len(set(value)) == len(value)
+
+    def _reaches(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= self.most
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One dataset of the file."""
+
+    dataset: str
+    settings: dict[str, Range]
+
+
+@functools.cache
+def shipped() -> dict[str, dict[str, Range]]:
+    """All that came with this Waggle; raises CharterError."""
+    try:
+        lines = (paths.resources() / "adjustable.jsonl").read_bytes().splitlines()
+        read = [msgspec.json.decode(line, type=Line) for line in lines]
+        return {one.dataset: one.settings for one in read}
+    except (OSError, ValueError) as error:
+        raise CharterError("The list of settings of specialties cannot be read.", "Install Waggle again.") from error
+
+
+def refused(dataset: str, settings: Mapping[str, Setting]) -> tuple[str, str] | None:
+    """The first setting that a charter may not hold, and to what it was set, as a person may read them."""
+    known = shipped().get(dataset, {})
+    for name, value in settings.items():
+        if name not in known or not known[name].holds(value):
+            return _shown(name), _shown(value)
+    return None
+
+
+def _shown(value: Setting) -> str:
+    said = value if isinstance(value, str) and value and value.isprintable() else repr(value)
+    return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."
