@@ -1,6 +1,7 @@
 """The control socket."""
 
 import asyncio
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -114,6 +115,23 @@ async def test_nonsense_is_refused_in_words():
 async def test_a_moment_that_no_clock_can_show_is_refused(until):
     (refused,) = await control.answers_to(b'{"type":"Pause","id":"a","until":%s}' % until.encode(), obey)
     assert isinstance(refused, events.CommandRefused)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (sqlite3.OperationalError("disk I/O error"), "OperationalError"),
+    ],
+)
+async def test_what_nobody_expected_is_refused_in_words_and_logged_whole(caplog, error, why):
+    async def obey(_command):
+        raise error
+
+    (refused,) = await control.answers_to(wire.line(commands.ListModels(id="7")), obey)
+    assert (refused.id, refused.title) == ("7", f"The engine could not do that: {why}.")
+    assert caplog.records[0].exc_info[1] is error
+    caplog.clear()
 
 
 def test_a_span_of_ages_is_refused_in_words():

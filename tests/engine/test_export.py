@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,17 @@ def test_nothing_is_overwritten(home, tmp_path, capsys):
     assert (tmp_path / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert cli.main(["export", str(tmp_path / "empty"), "--home", str(home)]) == 0
+
+
+def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left_on_it(home, tmp_path, capsys):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        assert cli.main(["export", str(tmp_path / "out" / "model"), "--home", str(home)]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert f"{tmp_path / 'out' / 'model'} cannot be written: " in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):

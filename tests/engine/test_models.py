@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,22 @@ async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
     assert told.models[0].rounds == 7
     assert told.models[0].bytes > 1e6
+
+
+async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):
+    downloaded("Qwen/Tiny")
+    part, seen = paths.models() / "Qwen/Tiny/model.part", Path.stat
+    part.write_bytes(b"12345")
+
+    def moved_away(path: Path, **how: bool) -> object:
+        found = seen(path, **how)
+        if path == part:
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", moved_away)
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    assert told.models[1].bytes == len(b"{}12345")
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 import socket
 import tempfile
@@ -21,6 +22,7 @@ from waggle.protocol.state import AnyEvent
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see loopback.py
 KNOCK = 5.0  # seconds for an engine that runs to be noticed
 LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
+log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
 
 
@@ -74,6 +76,10 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         return await obey(command)
     except WaggleError as error:
         return (events.CommandRefused(id=name, title=error.title, advice=error.advice),)
+    except Exception as error:  # the one place where commands are answered: nobody may wait for ever
+        log.exception("a command could not be carried out")
+        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        return (events.CommandRefused(id=name, title=f"The engine could not do that: {why}.", advice="The log has the details."),)
 
 
 def runs(home: Home) -> bool:

@@ -5,6 +5,7 @@ What is trained of a model stands in the home itself, or, for those chosen later
 
 import asyncio
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,7 @@ class Models:
             kind="hub" if one.name else "folder" if one.folder else "starter",
             name=one.name,
             folder=one.folder,
-            bytes=sum(path.stat().st_size for path in folder.glob("*") if path.is_file()),
+            bytes=sum(map(_size, folder.glob("*"))),
             finished=finished,
             active=one == self._chosen,
             rounds=0 if elsewhere else checkpoint.rounds(model.home_of(self._home, one).checkpoints),
@@ -106,6 +107,14 @@ class Models:
         trained = exporting.newest(self._home, self._chosen)
         export.write(trained, folder)
         return told.ModelExported(path=str(folder), rounds=trained.saved.round)
+
+
+def _size(path: Path) -> int:
+    try:
+        found = path.stat()
+    except OSError:  # a download moves its files, also while they are counted
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _downloaded(cache: Path) -> list[Model]:

@@ -5,6 +5,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from waggle.errors import ExportError
 from waggle.policy import configuration, weights
 from waggle.policy.adapters import fuse
@@ -39,9 +41,11 @@ def write(trained: Trained, folder: Path) -> None:
         if folder.is_dir():
             folder.rmdir()  # Windows renames onto nothing that exists
         os.rename(writing, folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ExportError(f"{folder} cannot be written: {why}.", "Make room, or choose another.") from error
+    finally:
         shutil.rmtree(writing, ignore_errors=True)
-        raise ExportError(f"{folder} cannot be written: {error.strerror or error}.", "Make room, or choose another.") from error
 
 
 def require_free(folder: Path) -> None:
