@@ -1,9 +1,12 @@
 """The doors to the swarm, as the rest of a node sees them: peers themselves (`connection.py`), or gateways (`light.py`)."""
 
+import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
-from waggle.swarm.dht import Connected
+from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.traffic import Traffic
 
 
 class Network(Protocol):
@@ -48,3 +51,19 @@ class Door(Protocol):
     async def run(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+async def fetch(
+    door: Door, traffic: Traffic, *, origin: bytes, via: Sequence[bytes], sha256: bytes, seconds: float, certificate: bytes
+) -> bytes:
+    """A payload from its origin, or from those who give it out for it; empty where nobody does. All that comes is counted.
+
+    Bytes of another hash are the origin's offence where it gives them itself; those of anybody else are passed over.
+    """
+    for giver in via or (origin,):
+        with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
+            blob = await door.dht.pull(giver, sha256, seconds, certificate)
+            traffic.received(len(blob))
+            if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
+                return blob
+    return b""

@@ -16,7 +16,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.door import Door
+from waggle.swarm.door import Door, fetch
 from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
@@ -187,15 +187,12 @@ class Gathering:
     async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
         while not self._traffic.may_receive(announced.size):  # a limit that the person set
             await asyncio.sleep(PAY_S)
-        blob = self._lodged(announced.sha256)  # by a light client, with us
-        for giver in announced.via or (origin,):
-            with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
-                blob = blob or await connection.dht.pull(
-                    giver, announced.sha256, self._options.patience, self._admission.certificate()
-                )
+        blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
+            connection, self._traffic, origin=origin, via=announced.via, sha256=announced.sha256,
+            seconds=self._options.patience, certificate=self._admission.certificate(),
+        )  # fmt: skip
         if not blob:
             self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
-        self._traffic.received(len(blob))
         return blob
 
     async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:

@@ -16,7 +16,7 @@ from waggle.swarm import marks_kept, sheet
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.door import Door
+from waggle.swarm.door import Door, fetch
 from waggle.swarm.identity import Identity
 from waggle.swarm.marks import MAX_NODES, Mark, Marks
 from waggle.swarm.news import News, RecordDropped, SheetsMarked
@@ -136,8 +136,10 @@ class Marking:
     async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
         if not self._traffic.may_receive(sheet.MAX_BYTES):  # a limit that the person set
             return
-        blob = await self._pull(connection, peer_id, said)
-        self._traffic.received(len(blob))
+        blob = self._lodged(said.sheet) or await fetch(
+            connection, self._traffic, origin=peer_id, via=said.via, sha256=said.sheet,
+            seconds=self._options.patience, certificate=self._admission.certificate(),
+        )  # fmt: skip
         if not blob:  # it gives no more for now
             return
         self._remember(peer_id, said.sheet)
@@ -148,14 +150,6 @@ class Marking:
             raise BadRecord("no member of this private swarm")
         if self.marks.epoch_of(peer_id) < found.epoch:
             await self._mark(found)
-
-    async def _pull(self, connection: Door, peer_id: bytes, said: Announcement) -> bytes:
-        """From itself, or from those who give it out for it."""
-        blob = self._lodged(said.sheet)
-        for giver in said.via or (peer_id,):
-            with suppress(PeerAway):  # it has just left: another gives it, or it is asked again later
-                blob = blob or await connection.dht.pull(giver, said.sheet, self._options.patience, self._admission.certificate())
-        return blob
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256
