@@ -49,6 +49,37 @@ def test_the_longest_unseen_is_forgotten_first() -> None:
     assert {peer.id for peer in trust.changed()} == set(peers[1:])
 
 
+def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> None:
+    trust = Trust(clock=lambda: 1.0)
+    crowd = [i.to_bytes(38, "big") for i in range(MAX_PEERS + 200)]
+    gone, here = crowd[:100], crowd[100:]
+    for peer in gone:
+        trust.answered(peer, 1.0)
+    trust.received(gone[0], 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    ways = dict.fromkeys(here, ("direct", ""))
+    trust.connected(ways)
+    known = {peer.id for peer in trust.changed()}
+    assert known == {gone[0], *here[: MAX_PEERS - 1]}, "whoever was of use stays; of the others those who are gone make room"
+    for _ in range(3):
+        trust.connected(ways)
+        assert trust.changed() == []
+    assert {peer.id for peer in trust.all()} == known
+
+    trust.connected({here[-1]: ("relay", "relay")})
+
+    assert {peer.id for peer in trust.all() if peer.connection != "gone"} == {here[-1]}
+
+
+def test_who_is_connected_is_forgotten_after_who_is_gone() -> None:
+    now = 0.0
+    trust = Trust(clock=lambda: now)
+    trust.connected({PEER: ("direct", "")})
+    for i in range(MAX_PEERS):
+        now = i + 1.0
+        trust.answered((1000 + i).to_bytes(38, "big"), 1.0)
+    assert trust.of(PEER).connection == "direct"
+
+
 def test_a_person_finds_whom_they_chose_about_however_many_strangers_come() -> None:
     trust = Trust(clock=lambda: 1.0)
     trust.choose(PEER, "blocked")

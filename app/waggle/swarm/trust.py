@@ -56,7 +56,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trust:
-    """The standing of at most 500 peers. The longest unseen are forgotten first, those of use later, a person's choices last.
+    """The standing of at most 500 peers. Those gone are forgotten first, the longest unseen of them before others, those of use
+    later, a person's choices last.
 
     Thread-safe."""
 
@@ -131,13 +132,21 @@ class Trust:
             self._keep(self._of(peer_id), delay_ms=delay_ms, seen_at=self._clock())
 
     def connected(self, peers: dict[bytes, tuple[Route, str]]) -> None:
-        """These are connected now, each with its route and source; all others are gone."""
+        """These are connected now, each with its route and source; all others are gone.
+
+        Newcomers take the places of those who are gone, never of each other: more than there are places for stay unknown.
+        """
         with self._lock:
-            for peer_id, (route, source) in peers.items():
-                self._keep(self._of(peer_id), connection=route, source=source)
             for peer in list(self._peers.values()):
-                if peer.id not in peers:
-                    self._keep(peer, connection="gone")
+                route, source = peers.get(peer.id, ("gone", peer.source))
+                self._keep(peer, connection=route, source=source)
+            new = [peer_id for peer_id in peers if peer_id not in self._peers]
+            gone = sorted(filter(_is_spare, self._peers.values()), key=lambda each: each.seen_at)
+            for peer in gone[: max(0, len(self._peers) + len(new) - MAX_PEERS)]:
+                self._forget(peer.id)
+            for peer_id in new[: max(0, MAX_PEERS - len(self._peers))]:
+                route, source = peers[peer_id]
+                self._keep(self._of(peer_id), connection=route, source=source)
 
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """A person mutes a peer (it is not learned from), blocks it (it gets nothing either), or neither."""
@@ -206,6 +215,13 @@ class Trust:
         self._changed[peer.id] = None
         if len(self._peers) > MAX_PEERS:
             others = (each for each in self._peers.values() if each.id != peer.id)
-            least = min(others, key=lambda each: (bool(each.choice), each.trusted, each.seen_at))
-            del self._peers[least.id]
-            self._told.pop(least.id, None)
+            least = min(others, key=lambda each: (bool(each.choice), each.trusted, each.connection != "gone", each.seen_at))
+            self._forget(least.id)
+
+    def _forget(self, peer_id: bytes) -> None:
+        del self._peers[peer_id]
+        self._told.pop(peer_id, None)
+
+
+def _is_spare(peer: Standing) -> bool:
+    return peer.connection == "gone" and not peer.choice and not peer.trusted
