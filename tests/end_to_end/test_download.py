@@ -28,6 +28,8 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_
         hub.hold[WEIGHTS] = 4 * PIECE
         with running(engine_of(hub, tmp_path)) as engine:
             assert wait_downloaded(engine, 4 * PIECE).model == NAME
+            begun = [event for event in engine.told if isinstance(event, events.Preparing | events.Downloading)]
+            assert begun[0].part == "Looking for the model", "a failure of before would stand while it comes"
             with running(Program("ctl", "status", "--home", str(tmp_path / "home"))) as asked:
                 asked.wait_line(lambda line: b"Downloading the model: 1 of 3 MB" in line, 30)
                 asked.wait_line(lambda line: b"Resumes if interrupted." in line, 30)

@@ -37,7 +37,9 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
-PARTS = ("Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm")
+PARTS = (
+    "Looking for the model", "Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm",
+)  # fmt: skip
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 PASS_TOKENS = 2048  # learned from together, before that is halved for want of memory
 
@@ -73,26 +75,27 @@ async def prepare(
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
+    _tell_part(teller, 0)
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
 
-    _tell_part(teller, 0)
+    _tell_part(teller, 1)
     verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
-    _tell_part(teller, 1)
+    _tell_part(teller, 2)
     machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
     fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
     opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, _in_parts(fit.training, parts), teller))
 
-    _tell_part(teller, 2)
+    _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
     saved, checkpointed = await _restored(home, opened, base, policy_thread, teller)
 
-    _tell_part(teller, 3)
+    _tell_part(teller, 4)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
     remembering = keeping.Remembering(opened.policy, parts)
     node = Node(
