@@ -1,6 +1,7 @@
 """Hostile peers against a live node over real hivemind: each defence refuses its attack, and honest groups go on arriving."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from waggle.swarm.dht import CALLS_BURST, PeerAway
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
+from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import RIGHT, Completion
@@ -105,6 +107,19 @@ async def test_a_dripping_peer_holds_nobody_up(
     await hostile.attack(attacks.slow_drip, scene_of(hostile))
     async with asyncio.timeout(SOON):
         while not hostile.pulled:  # the victim is waiting for it
+            await asyncio.sleep(0.01)
+    await honest_arrives()
+
+
+async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    victim.node.limit(MAX_BLOB / 1000)
+    hostile = await attacker("boaster")
+    small = attacks.slow_drip(scene_of(hostile))
+    hostile.offer(dataclasses.replace(small, delay_s=0.0, changes={"size": MAX_BLOB}))
+    async with asyncio.timeout(SOON):
+        while not hostile.pulled:
             await asyncio.sleep(0.01)
     await honest_arrives()
 

@@ -56,7 +56,7 @@ class Door(Protocol):
 async def fetch(
     door: Door, traffic: Traffic, *, origin: bytes, via: Sequence[bytes], sha256: bytes, seconds: float, certificate: bytes
 ) -> bytes:
-    """A payload from its origin, or from those who give it out for it; empty where nobody does. All that comes is counted.
+    """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid for.
 
     Bytes of another hash are the origin's offence where it gives them itself; those of anybody else are passed over.
     """
@@ -64,6 +64,7 @@ async def fetch(
         with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
             blob = await door.dht.pull(giver, sha256, seconds, certificate)
             traffic.received(len(blob))
+            traffic.pay(len(blob))
             if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
                 return blob
     return b""

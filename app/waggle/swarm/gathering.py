@@ -185,7 +185,7 @@ class Gathering:
                     await self._accept(connection, origin, announced, blob, now)
 
     async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
-        while not self._traffic.may_receive(announced.size):  # a limit that the person set
+        while not self._traffic.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
             connection, self._traffic, origin=origin, via=announced.via, sha256=announced.sha256,

@@ -134,7 +134,7 @@ class Marking:
             self._keep()
 
     async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
-        if not self._traffic.may_receive(sheet.MAX_BYTES):  # a limit that the person set
+        if not self._traffic.may_receive():  # a limit that the person set
             return
         blob = self._lodged(said.sheet) or await fetch(
             connection, self._traffic, origin=peer_id, via=said.via, sha256=said.sheet,

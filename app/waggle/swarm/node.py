@@ -275,8 +275,10 @@ class SwarmNode:
 
     def _take(self, size: int) -> bool:
         """Count what came from, or for, a light client; False beyond a limit that the person set."""
-        allowed = self._traffic.may_receive(size)
+        allowed = self._traffic.may_receive()
         self._traffic.received(size)
+        if allowed:
+            self._traffic.pay(size)
         return allowed
 
     async def _list(self) -> dict[bytes, bytes]:
@@ -295,10 +297,11 @@ class SwarmNode:
         own = self._offers.get(sha256)
         if kept := own.blob if own else self._marking.get(sha256):
             return kept
-        if not self._traffic.may_receive(0):
+        if not self._traffic.may_receive():
             return b""
         blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
-        self._take(len(blob))
+        self._traffic.received(len(blob))
+        self._traffic.pay(len(blob))
         return blob
 
     def _give_charter(self, sha256: bytes) -> bytes:

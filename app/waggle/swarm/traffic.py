@@ -31,9 +31,14 @@ class Traffic:
         """Whether so much may go out now; it is then taken from what may go out next."""
         return self._may(0, size)
 
-    def may_receive(self, size: int) -> bool:
-        """Whether so much may be asked for now."""
-        return self._may(1, size)
+    def may_receive(self) -> bool:
+        """Whether anything may be asked for now."""
+        return self._may(1, 0)
+
+    def pay(self, size: int) -> None:
+        """Take what came in, whatever it was said to be, from what may be asked for next."""
+        if self.limit is not None:
+            self._free_at[1] = max(self._free_at[1], self._clock()) + size / self.limit
 
     def _may(self, way: int, size: int) -> bool:
         now = self._clock()
