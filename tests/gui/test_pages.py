@@ -322,6 +322,7 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: Told, told: list[AnyE
     assert isinstance(live, Live)
     assert not any(words for *_, words in live._stepper._steps)
     assert "you included" not in said["home"] + said["swarms"]
+    assert "not asked yet" not in said["swarms"]
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: Told, written: list[AnyEvent]) -> None:

@@ -1,6 +1,7 @@
 """The whole window: one redraw a tick, one page at a time, names for all that can be reached by keyboard."""
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from PySide6.QtCore import Qt
@@ -8,8 +9,10 @@ from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run, ready
+from waggle.gui import language
 from waggle.gui.current import Current
-from waggle.gui.frame import PAGES, RailButton
+from waggle.gui.frame import PAGES, Rail, RailButton
+from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
@@ -219,3 +222,15 @@ def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplicat
     assert (button.toolTip(), button.accessibleName()) == ("Einstellungen", "Einstellungen")
     button.set_compact(False)
     assert (button.text(), button.toolTip()) == ("Einstellungen", "")
+
+
+@pytest.mark.parametrize("spoken", get_args(Language)[:2])
+def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(look: Look, qapp: QApplication, spoken: Language) -> None:
+    language.use(spoken)
+    try:
+        rail = Rail(look)
+        for compact in (True, False):
+            rail.set_compact(compact)
+            assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
+    finally:
+        language.use("en")

@@ -45,7 +45,7 @@ class RailButton(QToolButton):
         chosen, side = self.isChecked(), self._look.size["icon"]
         gap = 0 if self._compact else 8
         self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
-        room = self.width() - (4 if self._compact else side + gap + 30)  # inside edges, padding and icon
+        room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
         shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
         set_tip(self, "" if shown == self._words else self._words)

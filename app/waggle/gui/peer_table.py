@@ -14,7 +14,7 @@ from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
-WIDTHS = (0, 126, 126, 60, 126, 80, 104, 104, 68, 64)
+WIDTHS = (0, 126, 126, 64, 120, 84, 102, 104, 68, 64)
 SIGN = COLUMNS.index("Standing")
 NAME_ROOM = 150  # pixels that a name keeps:
 DROPPED = (2, 8, 3)  # these columns drop out for it, in this order

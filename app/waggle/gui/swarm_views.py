@@ -34,6 +34,8 @@ def here(swarm: SwarmShown, members: int | None) -> str:
     """How many are there, as far as that is known."""
     if members is not None:
         return plural(members, "only you", "%n, you included")
+    if swarm.active:
+        return "–"
     if swarm.members:
         return plural(swarm.members, "%n when last asked", "%n when last asked")
     return tr("not asked yet")
