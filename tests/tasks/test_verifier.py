@@ -2,16 +2,46 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import waggle
 from waggle.errors import CharterError
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.group import Completion
 from waggle.tasks.questions import split_of
 from waggle.tasks.verifier import UNJUDGED, Verifier
 
+SCORERS = """
+import sys
+out, sys.stdout = sys.stdout, sys.stderr
+import reasoning_gym
+from waggle.tasks import audited, rebinding
+
+def score(dataset, text, entry):
+    try:
+        return dataset.score_answer(text, entry)
+    except Exception as error:
+        return type(error).__name__
+
+rebinding.replace_scorers()
+rebinding.keep_data_files()
+judged, differ = 0, []
+for name in [one.dataset for one in audited.shipped().findings.values() if one.listed]:
+    made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
+    entries = [dataset[0] for dataset in made]
+    truths = [str(entry["metadata"].get("example_answer") or entry["answer"]) for entry in entries]
+    for dataset, entry in zip(made, entries):
+        for text in (*truths, *(truth[:-1] for truth in truths), "nonsense", "1/2", "5"):
+            judged += 1
+            if score(dataset, text, entry) != score(made[0], text, entry):
+                differ.append(name)
+print(judged, *differ, sep="\\n", file=out)
+"""
 DATASETS = [specialty.dataset for specialty in first_swarm().specialties]
 
 
@@ -129,3 +159,28 @@ def test_a_specialty_that_sets_the_precision_of_decimals_does_not_set_it_for_oth
     finally:
         alone.close()
         beside.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
+def test_a_swarm_of_questions_that_each_read_a_book_is_entered_in_little_memory():
+    book = Specialty(dataset="spell_backward", title="Spell backward")
+    own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(book,), questions_digest=""))
+    try:
+        before = megabytes(own.pid)
+        assert len(own.held_out("spell_backward", "test", 8)) == 8
+        assert len({question.text for question in own.questions([("spell_backward", seed) for seed in range(96)])}) > 90
+        assert megabytes(own.pid) - before < 100, "one book takes 10 MB"
+    finally:
+        own.close()
+
+
+def megabytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def test_no_listed_scorer_looks_at_the_seed_of_the_dataset_that_made_the_question():
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+    done = subprocess.run([sys.executable, "-c", SCORERS], env=environment, capture_output=True, check=True)
+    judged, *differ = done.stdout.decode().splitlines()
+    assert (int(judged) > 2000, differ) == (True, [])

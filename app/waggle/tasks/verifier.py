@@ -18,6 +18,7 @@ from waggle.tasks.questions import Question, Split, split_of
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 BATCH_SECONDS = 20.0  # for one request, whatever its size
 DIGEST_QUESTIONS = 64
+AT_ONCE = 64  # questions of one request: seconds where each reads a book, on a busy computer
 HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
 STRANGERS_SECONDS = 2.0  # for one group of a peer: thousands of times what honest text takes
 
@@ -86,8 +87,8 @@ class Verifier:
         Fewer where the specialty's settings do not make so many different ones.
         """
         found: list[Question] = []
-        for first in range(0, HELD_OUT_SEEDS, 512):
-            made = self.questions([(dataset, seed) for seed in range(first, first + 512)])
+        for keys in batched([(dataset, seed) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
+            made = self.questions(keys)
             known = {question.text for question in found}
             for question in made:
                 if split_of(dataset, question.text) == split and question.text not in known:

@@ -32,7 +32,8 @@ class Bench:
     def __init__(self, specialties: tuple[Specialty, ...]) -> None:
         self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
         self._decimals = {dataset: decimal.Context() for dataset in self._settings}
-        self._made: OrderedDict[wire.Key, tuple[Any, dict[str, Any]]] = OrderedDict()
+        self._scorers: dict[str, Any] = {}  # the first of each: no scorer looks at its seed, and many a dataset holds a book
+        self._made: OrderedDict[wire.Key, dict[str, Any]] = OrderedDict()
         self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def warm(self) -> None:
@@ -51,20 +52,20 @@ class Bench:
         return sandbox
 
     def entry(self, key: wire.Key) -> tuple[Any, dict[str, Any]]:
-        """(dataset, entry) of a question; raises KeyError for a specialty that the charter lacks."""
+        """(what scores it, entry) of a question; raises KeyError for a specialty that the charter lacks."""
         decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic sets its precision for good: let no other count with it
         if key in self._made:
             self._made.move_to_end(key)
-            return self._made[key]
+            return self._scorers[key[0]], self._made[key]
         settings = self._settings[key[0]]
         with self._unarmed():
             import reasoning_gym
 
             dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
-            self._made[key] = (dataset, dataset[0])
+            made = self._made[key] = dataset[0]
         if len(self._made) > CACHED:
             self._made.popitem(last=False)
-        return self._made[key]
+        return self._scorers.setdefault(key[0], dataset), made
 
     def question(self, key: wire.Key) -> str:
         return str(self.entry(key)[1]["question"])
