@@ -66,7 +66,7 @@ class PeerTable(QAbstractTableModel):
         super().__init__(parent)
         self._look = look
         self._peers: list[PeerInfo] = []
-        self._cells: list[tuple[str, ...]] = []
+        self._cells: list[tuple[str, ...] | None] = []  # None: of hundreds of rows those that nobody has looked at yet
         self._now = 0.0
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
@@ -75,21 +75,26 @@ class PeerTable(QAbstractTableModel):
         if known.keys() != {peer.id for peer in self._peers}:
             self._arrange(peers, now)
             return
-        for i, before in enumerate(self._peers):
-            peer = known[before.id]
-            if peer is before and self._cells[i][SIGN:] == (_sign(peer, now), self._cells[i][-2], _seen(peer, now)):
-                continue  # hundreds of rows, of which a few change: only these are worded again
+        for i, (before, shown) in enumerate(zip(self._peers, self._cells, strict=True)):
+            self._peers[i] = peer = known[before.id]
+            if shown is None or (peer is before and shown[SIGN:] == (_sign(peer, now), shown[-2], _seen(peer, now))):
+                continue  # of those that are looked at a few change: only these are worded again
             words = cells(peer, now)
-            self._peers[i] = peer
-            if words != self._cells[i]:
+            if words != shown:
                 self._cells[i] = words
                 self.dataChanged.emit(self.index(i, 0), self.index(i, len(COLUMNS) - 1))
 
     def _arrange(self, peers: Sequence[PeerInfo], now: float) -> None:
         self.beginResetModel()
         self._peers = sorted(peers, key=lambda peer: (peer.connection == "gone", -peer.used, -peer.received, peer.name, peer.id))
-        self._cells = [cells(peer, now) for peer in self._peers]
+        self._cells = [None] * len(self._peers)
         self.endResetModel()
+
+    def _words(self, row: int) -> tuple[str, ...]:
+        shown = self._cells[row]
+        if shown is None:
+            self._cells[row] = shown = cells(self._peers[row], self._now)
+        return shown
 
     def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
         return len(self._peers)
@@ -99,7 +104,7 @@ class PeerTable(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return self._cells[index.row()][index.column()]
+            return self._words(index.row())[index.column()]
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
@@ -107,7 +112,7 @@ class PeerTable(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
                 return tip(told(visible(about(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
-                return tip(self._cells[index.row()][index.column()])
+                return tip(self._words(index.row())[index.column()])
             case _:
                 return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
 
