@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLineEdit
@@ -115,6 +116,26 @@ def test_becoming_somebody_is_shown_first_and_done_by_a_second_word(page: Page) 
     assert "Amber Finch would be kept" in form._said.text()
     form._go.click()
     assert isinstance(sent[-1], commands.RestoreIdentity)
+
+
+@pytest.mark.parametrize("field", ["_path", "_words"])
+def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
+    window, you, sent = page
+    you._acts[2].click()
+    form = you._identity
+    form._path.setText("/tmp/other.identity")
+    form._words.setText(WORDS)
+    form._go.click()
+    read = BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False)
+    tell(window, read)
+    getattr(form, field).setText("/tmp/third.identity")
+    assert (form._go.text(), form._said.text()) == ("Look into it", "")
+    form._go.click()
+    assert isinstance(sent[-1], commands.CheckBackup), "the third is looked into first, too"
+    getattr(form, field).setText("/tmp/fourth.identity")
+    tell(window, replace(read, name="Clever Wren"))
+    assert form._go.text() == "Look into it", "that was said of another file, or of another passphrase"
+    assert form._go.isEnabled()
 
 
 def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:

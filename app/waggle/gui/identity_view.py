@@ -39,6 +39,7 @@ class IdentityView(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._look, self._waiting, self._found = look, False, ""
+        self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
         self._act: Act = "backup"
         self._mine = ""
         self._title, self._about = Line(look, role="title"), text(look, "", "body", "soft", wrap=True)
@@ -52,7 +53,7 @@ class IdentityView(QFrame):
         back.clicked.connect(self.done)
         self._file_row = held(row((self._path, 1), self._choose))
         for field in (self._path, self._words, self._again):
-            field.textChanged.connect(self._changed)
+            field.textChanged.connect(self._typed)
             field.returnPressed.connect(self._ask)
         self.setLayout(column(
             self._title, self._about, 4, self._file_row, self._words, self._again, self._hint, self._said,
@@ -85,7 +86,7 @@ class IdentityView(QFrame):
         if isinstance(event, BackupWritten):
             self.forget()
             self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
-        else:
+        elif event.path == self._of:
             self._read(event)
         self._changed()
 
@@ -108,6 +109,13 @@ class IdentityView(QFrame):
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._said, words, tone)
 
+    def _typed(self) -> None:
+        """What was found holds for what stood here before."""
+        if self._of:
+            self._of = self._found = ""
+            self.say("")
+        self._changed()
+
     def _changed(self) -> None:
         words, act = self._words.text(), self._act
         hint = ""
@@ -126,6 +134,7 @@ class IdentityView(QFrame):
             return
         self._waiting = True
         path, words = self._path.text().strip(), self._words.text()
+        self._of = path
         makes: dict[Act, Callable[[], object]] = {
             "backup": lambda: BackUpIdentity(id=command_id(), path=path, passphrase=words),
             "check": lambda: CheckBackup(id=command_id(), path=path, passphrase=words),
