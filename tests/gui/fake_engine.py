@@ -8,11 +8,24 @@ import msgspec
 
 from gui.recorded import ready
 from waggle.protocol import events, wire
-from waggle.protocol.commands import ChoosePeer, Pause, QueryHistory, ReadInvite, Resume, Stop
-from waggle.protocol.gatherings import InviteRead, SwarmShown
+from waggle.protocol.commands import (
+    BackUpIdentity,
+    ChoosePeer,
+    CreateSwarm,
+    ListSwarms,
+    Pause,
+    QueryHistory,
+    ReadInvite,
+    Resume,
+    Stop,
+)
+from waggle.protocol.gatherings import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
 from waggle.settings import Settings
 
 SEQ = itertools.count(1)
+HERE = SwarmShown(charter="ab" * 32, name="Maths swarm", specialties=(), shipped=True, known=True, active=True)
+THERE = SwarmShown(charter="cd" * 32, name="Two laptops", specialties=(), known=True)
+OFFER = SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"easy": "gcd of 4 and 6?"})
 
 
 def tell(event: events.Event) -> None:
@@ -25,7 +38,7 @@ def peer(identity: str, choice: events.Choice = "") -> events.PeerChanged:
     return events.PeerChanged(peer=events.PeerInfo(id=identity, name="Brisk Otter", choice=choice, seen_at=time.time()))
 
 
-def answer(line: bytes) -> bool:
+def answer(line: bytes, kind: str) -> bool:
     """Carry out one command; False ends the engine."""
     command = wire.command(line)
     match command:
@@ -46,10 +59,17 @@ def answer(line: bytes) -> bool:
             tell(peer(command.peer, command.choice))
             tell(events.CommandDone(id=command.id))
         case ReadInvite():
-            tell(InviteRead(swarm=SwarmShown(charter="cd" * 32, name="Two laptops", specialties=()), answered=True))
+            tell(InviteRead(swarm=THERE, answered=True))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False
+        case BackUpIdentity() | CreateSwarm() if kind == "mortal":
+            sys.exit(7)
+        case BackUpIdentity() | CreateSwarm() if kind == "silent":
+            pass
+        case ListSwarms():
+            tell(SwarmsTold(swarms=(HERE, THERE), offers=(OFFER,)))
+            tell(events.CommandDone(id=command.id))
         case _:
             tell(events.CommandDone(id=command.id))
     return True
@@ -77,7 +97,7 @@ def main(kind: str) -> int:
         tell(peer("12D3KooWKnown"))
         tell(peer("12D3KooWUnknown"))
     for line in sys.stdin.buffer:
-        if not answer(line) and kind != "stubborn":
+        if not answer(line, kind) and kind != "stubborn":
             tell(events.EngineStopped(round=3))
             return 0
     if kind == "stubborn":

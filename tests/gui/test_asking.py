@@ -16,10 +16,15 @@ from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.frame import PAGES
+from waggle.gui.identity_view import IdentityView
 from waggle.gui.look import Look
+from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
+from waggle.gui.swarm_form import SwarmForm
+from waggle.gui.swarm_views import Sheet
+from waggle.gui.swarms import SHEET
 from waggle.paths import Home
-from waggle.protocol.commands import AnyCommand, Pause, Resume
+from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
 from waggle.protocol.state import State
 from waggle.settings import Settings
 
@@ -89,3 +94,85 @@ def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBo
     hero._main.setFocus()
     hero.show_state(State(phase="preparing", ready=ready(), settings=Settings()), 0.0)
     assert hero.hasFocus()
+
+
+def backing_up(shell: Shell) -> IdentityView:
+    """The person has just pressed Back up."""
+    shell.window.show_page("you")
+    shell.window.you._open("backup")
+    form = shell.window.you._identity
+    form._path.setText("/tmp/me.identity")
+    for field in (form._words, form._again):
+        field.setText("correct horse battery")
+    form._go.click()
+    return form
+
+
+def creating(shell: Shell, qtbot: QtBot) -> SwarmForm:
+    """The person has just pressed Create."""
+    shell.window.show_page("swarms")
+    form = shell.window.swarms._form
+    qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=5000)
+    shell.window.swarms._new.click()
+    form._name.setText("Ours")
+    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._create.click()
+    return form
+
+
+def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("mortal")
+    form = backing_up(shell)
+    assert not form._go.isEnabled()
+    shell.window.show_page("home")
+    phase_is(shell, "problem", qtbot)
+    shell._current.flush()
+    assert (form._said.text(), form._go.isEnabled()) == ("The engine ended before it answered.", True)
+    form._go.click()
+    assert form._go.isEnabled()
+    assert shell.window.status._notice._shown[0] == form._said.text() == "The engine is not running: nothing was done."
+
+
+def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("mortal")
+    form = creating(shell, qtbot)
+    assert form._count.words() == "Making its questions; a few seconds."
+    phase_is(shell, "problem", qtbot)
+    shell._current.flush()
+    assert (form._said.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
+
+
+def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun()
+    shell.called("waggle://join?charter=ab")
+    swarms = shell.window.swarms
+    qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=5000)
+    shell._source._process.kill()  # type: ignore[union-attr]
+    phase_is(shell, "problem", qtbot)
+    swarms.findChild(Sheet).join.click()  # type: ignore[union-attr]
+    assert swarms._views.currentIndex() == SHEET
+    assert shell.window.status._notice._shown[0] == "The engine is not running: nothing was done."
+
+
+def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("silent")
+    backup, swarm = backing_up(shell), creating(shell, qtbot)
+    shell.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
+    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._shown[0], timeout=5000)
+    assert (backup._said.text(), backup._go.isEnabled()) == ("", False)
+    assert (swarm._said.text(), swarm._create.isEnabled()) == ("", False)
+    shell.window.refused("The disk is full.", "", backup._asked)
+    assert (backup._said.text(), backup._go.isEnabled()) == ("The disk is full.", True)
+    assert not swarm._create.isEnabled()
+
+
+def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, qtbot: QtBot) -> None:
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("home")
+    shell.send(ListSwarms(id="by itself"))
+    assert shell.window.status._notice._shown[0] == ""
+    shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
+    assert shell.window.status._notice._shown[0] == "This is a recorded run: nothing was done."
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)

@@ -101,11 +101,13 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
 
 
 def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page: Page) -> None:
-    window, _, sent = page
+    window, swarms, sent = page
+    tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
-    window.release()
+    window.unheard(sent[-1])
+    assert swarms._said.text().startswith("The engine is not there yet")
     asked = len(sent)
-    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=1_000_000))
+    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
 
 
@@ -257,7 +259,7 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     view._name.setText(" Qwen/Other ")
     view._use.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
-    window.refused("no name is not the name of a model.", "")
+    window.refused("no name is not the name of a model.", "", sent[-1].id)
     assert view._said.text() == "no name is not the name of a model."
 
 

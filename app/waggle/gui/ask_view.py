@@ -92,6 +92,7 @@ class AskView(QWidget):
         self._look, self._state = look, State()
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", PINNED, ""
+        self._asked_by = ""  # the id of what is waited for
         self._shown: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
         self._menu = menu_button(look, tr("Specialty"), small=True)
@@ -145,16 +146,12 @@ class AskView(QWidget):
             button.setToolTip(hindrance)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
-    @property
-    def asked(self) -> bool:
-        """Whether the model was asked and has not answered yet."""
-        return self._waiting == "ask"
-
-    def refused(self, words: str) -> None:
-        self._waiting = ""
-        self._said.setText(visible(words))
-        self._said.show()
-        self.show_state(self._state)
+    def refused(self, words: str, command: str) -> None:
+        if self._waiting and command in ("", self._asked_by):
+            self._waiting = ""
+            self._said.setText(visible(words))
+            self._said.show()
+            self.show_state(self._state)
 
     def _sharing_row(self) -> QWidget:
         """Below the answer, while answers are shared."""
@@ -222,10 +219,10 @@ class AskView(QWidget):
         self._pose()
 
     def _pose(self) -> None:
-        self._waiting = "pose"
+        self._waiting, self._asked_by = "pose", command_id()
         self._said.hide()
         sharing = shares(self._state)
-        self.commanded.emit(PoseQuestion(id=command_id(), specialty=self._specialty, number=self._number, to_share=sharing))
+        self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
 
     def _show_question(self, posed: QuestionPosed) -> None:
         self._waiting = ""
@@ -241,10 +238,10 @@ class AskView(QWidget):
     def _ask(self) -> None:
         if not self._go.isEnabled() or self._state.posed is None:
             return
-        self._waiting = "ask"
+        self._waiting, self._asked_by = "ask", command_id()
         self._said.hide()
         mine, epoch = self._mine.text().strip(), self._state.posed.epoch
-        self.commanded.emit(AskModel(id=command_id(), specialty=self._specialty, number=self._number, mine=mine, epoch=epoch))
+        self.commanded.emit(AskModel(id=self._asked_by, specialty=self._specialty, number=self._number, mine=mine, epoch=epoch))
         self.show_state(self._state)
 
     def _draw(self) -> None:

@@ -74,7 +74,7 @@ class ChatView(QWidget):
         super().__init__()
         self._look, self.state = look, State()
         self._before = 0  # rounds of the model beside that of now
-        self._waiting = ""  # the words that are being answered
+        self._waiting, self._asked_by = "", ""  # the words that are being answered, and the id of the command
         self._offered_for: object = None  # the Ready that was asked whom one may talk with
         self._boxes: list[TurnBox] = []
         self._moments = menu_button(look, tr("Compared with"), small=True)
@@ -134,16 +134,12 @@ class ChatView(QWidget):
         if answered:
             announce(self, self._boxes[-1].spoken())
 
-    @property
-    def asked(self) -> bool:
-        """Whether something was said that nobody has answered yet."""
-        return bool(self._waiting)
-
-    def refused(self, words: str) -> None:
+    def refused(self, words: str, command: str) -> None:
         """What was said was not answered: it can be said again."""
-        self._end_waiting(lost=True)
-        self._draw()
-        self._complain(visible(words))
+        if self._waiting and command in ("", self._asked_by):
+            self._end_waiting(lost=True)
+            self._draw()
+            self._complain(visible(words))
 
     def _answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished
@@ -192,12 +188,12 @@ class ChatView(QWidget):
         words, earlier = self.message.toPlainText().strip(), self._finished()
         if self._waiting or not words or not self.button.isEnabled():
             return
-        self._waiting, self._follows = words, True
+        self._waiting, self._asked_by, self._follows = words, command_id(), True
         self.message.clear()
         self._complain("")
         number = len(earlier)
         self.commanded.emit(
-            Say(id=command_id(), words=words, number=number, before=self._before, earlier=earlier[-SENT:])
+            Say(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
         )  # fmt: skip
         self._draw()
 

@@ -33,10 +33,10 @@ def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
 
 
 class EngineProcess(QObject):
-    """`told` carries every event, `refused` a command that was not carried out, `ended` the end that `stop` asked for."""
+    """`told` carries every event, `refused` why a command with this id was not carried out, `ended` the end that was wanted."""
 
     told = Signal(object)
-    refused = Signal(str, str)
+    refused = Signal(str, str, str)
     ended = Signal()
     complained = Signal(str)  # a line of its stderr
 
@@ -117,7 +117,7 @@ class EngineProcess(QObject):
                 self._give_up(EngineError(words, "Window and engine must be of one version."), line)
                 return
             case events.CommandRefused():
-                self.refused.emit(event.title, event.advice)
+                self.refused.emit(event.title, event.advice, event.id)
             case events.EngineFailed():
                 self._failed = True
             case _:

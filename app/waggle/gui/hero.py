@@ -50,6 +50,7 @@ class Hero(QFrame):
         self._can_start = can_start
         self._state = State()
         self._asked: tuple[str, float] | None = None  # phase and its moment when a button was pressed
+        self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
         self._since = Line(look, role="small", tone="text_faint")
         self._says = text(look, "", "display", wrap=True)
@@ -176,12 +177,13 @@ class Hero(QFrame):
         """One press is one command: another is heard once the phase has changed."""
         now = (self._state.phase, self._state.phase_since)
         if self._asked != now:
-            self._asked = now
+            self._asked, self._asked_by = now, command.id
             self.commanded.emit(command)
 
-    def release(self) -> None:
-        """A command was refused: it can be asked again."""
-        self._asked = None
+    def refused(self, _words: str, command: str) -> None:
+        """What was pressed can be pressed again."""
+        if command in ("", self._asked_by):
+            self._asked = None
 
 
 def _say(label: QWidget, words: str) -> None:

@@ -39,6 +39,7 @@ class IdentityView(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._look, self._waiting, self._found = look, False, ""
+        self._asked = ""  # the id of the command that is waited for
         self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
         self._act: Act = "backup"
         self._mine = ""
@@ -101,10 +102,11 @@ class IdentityView(QFrame):
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
 
-    def refused(self, words: str) -> None:
-        self._waiting = False
-        self.say(visible(words), "bad")
-        self._changed()
+    def refused(self, words: str, command: str) -> None:
+        if self._waiting and command in ("", self._asked):
+            self._waiting = False
+            self.say(visible(words), "bad")
+            self._changed()
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._said, words, tone)
@@ -132,19 +134,19 @@ class IdentityView(QFrame):
     def _ask(self) -> None:
         if not self._go.isEnabled():
             return
-        self._waiting = True
+        self._waiting, self._asked = True, command_id()
         path, words = self._path.text().strip(), self._words.text()
         self._of = path
         makes: dict[Act, Callable[[], object]] = {
-            "backup": lambda: BackUpIdentity(id=command_id(), path=path, passphrase=words),
-            "check": lambda: CheckBackup(id=command_id(), path=path, passphrase=words),
-            "restore": lambda: (RestoreIdentity if self._found else CheckBackup)(id=command_id(), path=path, passphrase=words),
-            "renew": lambda: RenewIdentity(id=command_id()),
+            "backup": lambda: BackUpIdentity(id=self._asked, path=path, passphrase=words),
+            "check": lambda: CheckBackup(id=self._asked, path=path, passphrase=words),
+            "restore": lambda: (RestoreIdentity if self._found else CheckBackup)(id=self._asked, path=path, passphrase=words),
+            "renew": lambda: RenewIdentity(id=self._asked),
         }
         leaves = self._act == "renew" or bool(self._found)
         self.commanded.emit(makes[self._act]())
         self._changed()
-        if leaves:  # the engine starts again
+        if leaves and self._waiting:  # the engine starts again
             self.done.emit()
 
     def _file_wanted(self) -> None:

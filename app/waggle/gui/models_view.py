@@ -87,6 +87,7 @@ class ModelsView(QWidget):
         self._look, self._state = look, State()
         self._drawn: object = None
         self._asked: object = None
+        self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
         self._storage, self._said = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
         self._bar, self._came = QProgressBar(), Line(look, role="small", tone="text_soft")
         self._bar.setTextVisible(False)
@@ -127,14 +128,17 @@ class ModelsView(QWidget):
             button.setToolTip(why_not)
         self._show_download()
         if state.exported is not None and state.exported is not before.exported:
+            self._writing = False
             words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
             self._say(words.replace("%2", str(state.exported.rounds)), "good")
         if (state.models, why_not) != self._drawn:
             self._drawn = (state.models, why_not)
             self._draw(why_not)
 
-    def refused(self, words: str) -> None:
-        self._say(visible(words), "bad")
+    def refused(self, words: str, command: str) -> None:
+        if command == self._asked_by if command else self._writing:
+            self._asked_by, self._writing = "", False
+            self._say(visible(words), "bad")
 
     def _show_download(self) -> None:
         coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None
@@ -159,14 +163,18 @@ class ModelsView(QWidget):
         for model in sorted(told.models, key=lambda one: not one.active):
             made = ModelCard(self._look, model, why_not)
             made.chosen.connect(lambda one: self._choose(one.name, one.folder))
-            made.removed.connect(lambda one: self.commanded.emit(RemoveModel(id=command_id(), name=one.name)))
+            made.removed.connect(lambda one: self._ask(RemoveModel(id=command_id(), name=one.name)))
             made.export_wanted.connect(self._export_wanted)
             self._cards.addWidget(made)
         self._storage.say(storage(told.models, told.free))
 
     def _choose(self, name: str, folder: str) -> None:
         self._say("")
-        self.commanded.emit(ChooseModel(id=command_id(), name=name, folder=folder))
+        self._ask(ChooseModel(id=command_id(), name=name, folder=folder))
+
+    def _ask(self, command: ChooseModel | RemoveModel | ExportModel) -> None:
+        self._asked_by = command.id
+        self.commanded.emit(command)
 
     def _use_name(self) -> None:
         if name := self._name.text().strip():
@@ -182,7 +190,8 @@ class ModelsView(QWidget):
 
     def export(self, path: str) -> None:
         self._say(tr("Writing."))
-        self.commanded.emit(ExportModel(id=command_id(), path=path))
+        self._writing = True
+        self._ask(ExportModel(id=command_id(), path=path))
 
     def _say(self, words: str, tone: str = "text") -> None:
         say_in(self._said, words, tone)

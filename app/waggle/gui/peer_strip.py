@@ -42,7 +42,7 @@ class PeerStrip(QFrame):
         self.setProperty("kind", "well")
         self.setAccessibleName(tr("The chosen peer"))
         self._peer: PeerInfo | None = None
-        self._asked: dict[str, Choice] = {}  # by peer: what has been asked for and not been told yet
+        self._asked: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
         self._why_not = ""
         self._replay = False
         self._avatar, self._name = Avatar(look, 28), Line(look, role="heading")
@@ -74,7 +74,7 @@ class PeerStrip(QFrame):
         self._why_not = tr("A recorded run cannot be changed.") if self._replay else hindrance(state)
         if self._why_not:
             self._asked.clear()
-        self._asked = {known: choice for known, choice in self._asked.items() if not _told(state, known, choice)}
+        self._asked = {known: asked for known, asked in self._asked.items() if not _told(state, known, asked.choice)}
         self._peer = peer
         if peer is not None:
             icon, word, tone = SIGNS[standing(peer, now)]
@@ -89,14 +89,14 @@ class PeerStrip(QFrame):
         """There is no engine that could do anything."""
         self._replay = True
 
-    def release(self) -> None:
-        """A command was not carried out: all can be asked for again."""
-        self._asked.clear()
+    def refused(self, command: str) -> None:
+        """This was not carried out, or, without an id, nothing: it can be asked for again."""
+        self._asked = {known: asked for known, asked in self._asked.items() if command not in ("", asked.id)}
         self._show()
 
     def _show(self) -> None:
         peer, why_not = self._peer, self._why_not
-        asked = self._asked.get(peer.id) if peer else None
+        asked = self._asked[peer.id].choice if peer and peer.id in self._asked else None
         offered = offers(peer.choice) if peer else ("muted", "blocked")
         for part in (self._avatar, self._head):
             part.setVisible(peer is not None)
@@ -116,8 +116,8 @@ class PeerStrip(QFrame):
     def _ask(self, choice: Choice) -> None:
         if self._peer is None:
             return
-        self._asked[self._peer.id] = choice
-        self.commanded.emit(ChoosePeer(id=command_id(), peer=self._peer.id, choice=choice))
+        self._asked[self._peer.id] = asked = ChoosePeer(id=command_id(), peer=self._peer.id, choice=choice)
+        self.commanded.emit(asked)
         self._show()
 
     def _asker(self, choice: Choice) -> Callable[[], None]:

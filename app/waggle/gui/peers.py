@@ -233,9 +233,9 @@ class Peers(Page):
         self._replay = True
         self._strip.show_replay()
 
-    def release(self) -> None:
+    def refused(self, _words: str, command: str) -> None:
         """A command was not carried out."""
-        self._strip.release()
+        self._strip.refused(command)
 
     def _ask(self, command: ChoosePeer) -> None:
         """The buttons rest now; whoever pressed one by keyboard stays with the row."""

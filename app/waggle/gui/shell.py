@@ -17,12 +17,13 @@ from waggle.gui.replay import Replay
 from waggle.gui.tray import Tray
 from waggle.gui.welcome import Welcome
 from waggle.gui.window import Window
-from waggle.gui.words import told, tr
+from waggle.gui.words import tr
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
 from waggle.settings import Settings, Value
 
 Source = EngineProcess | Replay
+GONE = ("problem", "stopped")  # phases in which nobody answers
 
 
 class Shell(QObject):
@@ -99,7 +100,7 @@ class Shell(QObject):
     def send(self, command: AnyCommand) -> None:
         """Take a command to whoever plays the engine, and say so when nobody does."""
         if not self._source.send(command):
-            self.window.release()
+            self.window.unheard(command)
 
     def leave(self) -> None:
         """End everything. The engine is given its time; asking again ends it at once. What is being removed is waited for."""
@@ -216,6 +217,8 @@ class Shell(QObject):
 
     def _changed(self) -> None:
         before, self._told = self._told, self._current.state
+        if self._told.phase in GONE and before.phase not in GONE:
+            self.window.give_up(tr("The engine ended before it answered."))
         self.choices.hear(self._told)
         self.tray.show_state(self._told)
         news = notices.notices(before, self._told) if not self.window.isActiveWindow() else []
@@ -224,8 +227,8 @@ class Shell(QObject):
             if wanted.notify_problems if notice.kind == "problems" else wanted.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
 
-    def _refused(self, title: str, advice: str) -> None:
-        self.window.refused(told(title), told(advice))
+    def _refused(self, title: str, advice: str, command: str) -> None:
+        self.window.refused(title, advice, command)
         self.choices.changed.emit()  # what was shown as changed is as it was
 
     def _replay_ended(self, skipped: int) -> None:

@@ -62,7 +62,7 @@ class Swarms(Page):
         self._asked_of: object = None  # the Ready whose swarms were asked for
         self._shown: tuple[SwarmShown, InviteRead | None] | None = None
         self._unheard = False  # a link came before there was an engine to ask
-        self._waiting = ""  # for which answer: "look", "create", "invite"
+        self._waiting, self._asked = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
         self._line = Line(look, role="small", tone="text_soft")
         self._join = Button(look, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
@@ -115,7 +115,7 @@ class Swarms(Page):
 
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
-        if self._unheard and state.seq > before.seq:
+        if self._unheard and state.seq != before.seq:
             self._unheard = False
             self._look_at()
         if state.ready is not None and not hindrance(state) and self._asked_of is not state.ready:
@@ -126,6 +126,8 @@ class Swarms(Page):
         if self._waiting == "create" and state.created is not None and state.created is not before.created:
             self._form.reset()
             self._show_sheet(state.created.swarm, None)
+        if self._waiting == "invite" and state.invite is not before.invite:
+            self._waiting = ""
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
         why_not = why_stay(state)
@@ -179,13 +181,20 @@ class Swarms(Page):
         self._views.setCurrentIndex(MODELS)
         self.show_state(self._state, 0.0)
 
-    def release(self) -> None:
-        """There was nobody to ask: a link is asked about once there is."""
-        self._unheard, self._waiting = self._waiting == "look", ""
-        self.trying.release()
+    def put_off(self, command: str) -> bool:
+        """Whether this was about a link: it is asked about again once there is somebody to ask."""
+        if self._waiting != "look" or command != self._asked:
+            return False
+        self._unheard, self._waiting = True, ""
+        self._say(tr("The engine is not there yet; it is asked about the link once it is."), "soft")
+        return True
 
-    def refused(self, words: str) -> None:
-        """The engine did not do what was asked last."""
+    def refused(self, words: str, command: str) -> None:
+        """The engine did not do this, or, without an id, nothing that was asked."""
+        self._models.refused(words, command)
+        self.trying.refused(words, command)
+        if command not in ("", self._asked):
+            return
         waiting, self._waiting = self._waiting, ""
         if waiting == "create":
             self._form.refused(words)
@@ -193,10 +202,6 @@ class Swarms(Page):
             self._say(words)
         elif waiting == "invite":
             self.show_list()
-        elif self._views.currentIndex() == MODELS:
-            self._models.refused(words)
-        elif self._views.currentIndex() == TRY:
-            self.trying.refused(words)
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms
@@ -284,11 +289,13 @@ class Swarms(Page):
         return self._state.swarms.fixed if self._state.swarms else ""
 
     def _go(self, charter: str) -> None:
-        self.commanded.emit(ChooseSwarm(id=command_id(), charter=charter))
-        self.show_list()
+        self._waiting, self._asked = "go", command_id()
+        self.commanded.emit(ChooseSwarm(id=self._asked, charter=charter))
+        if self._waiting:  # else there was nobody to ask, and the sheet stays
+            self.show_list()
 
     def _create(self, command: CreateSwarm) -> None:
-        self._waiting = "create"
+        self._waiting, self._asked = "create", command.id
         self.commanded.emit(command)
 
     def _show_form(self) -> None:
@@ -297,10 +304,10 @@ class Swarms(Page):
         self._form.reset()
 
     def show_invitation(self) -> None:
-        self._waiting = "invite"
+        self._waiting, self._asked = "invite", command_id()
         self._views.setCurrentIndex(INVITE)
         self._ask_others.setVisible(False)
-        self.commanded.emit(WriteInvite(id=command_id()))
+        self.commanded.emit(WriteInvite(id=self._asked))
         self._draw_invitation()
 
     def _draw_invitation(self) -> None:
@@ -337,9 +344,9 @@ class Swarms(Page):
         if not link:
             self._say(tr("Paste the link first."))
             return
-        self._waiting = "look"
+        self._waiting, self._asked = "look", command_id()
         self._say(tr("Asking the computers that the link names; a few seconds."), "soft")
-        self.commanded.emit(ReadInvite(id=command_id(), link=link[:8000]))
+        self.commanded.emit(ReadInvite(id=self._asked, link=link[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._said, visible(words), tone)

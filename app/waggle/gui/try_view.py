@@ -41,15 +41,10 @@ class TryView(QWidget):
         self.ask.show_state(state)
         self.chat.show_state(state)
 
-    def refused(self, words: str) -> None:
-        """The engine did not do what was asked last."""
-        (self.ask, self.chat)[self.which.index].refused(words)
-
-    def release(self) -> None:
-        """There was nobody to ask: what waits for an answer can be asked again."""
+    def refused(self, words: str, command: str) -> None:
+        """The engine did not do what was asked."""
         for view in (self.ask, self.chat):
-            if view.asked:
-                view.refused(tr("Nobody is there to answer: this is a recorded run, or the engine is not running."))
+            view.refused(words, command)
 
     def _choose(self, index: int) -> None:
         self._views.setCurrentIndex(index)

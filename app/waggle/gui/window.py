@@ -24,10 +24,12 @@ from waggle.gui.settings_page import SettingsPage
 from waggle.gui.swarms import Swarms
 from waggle.gui.words import told, tr
 from waggle.gui.you import You
+from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.sentence import sentence
 
 NOTICE_MS = 8000
 SMALLEST = (900, 600)
+ASKED_BY_ITSELF = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)
 
 
 class Window(QWidget):
@@ -54,7 +56,7 @@ class Window(QWidget):
         self._look, self._current = look, current
         self._compact: bool | None = None
         self._said, self._read_out = "", ("", 0.0)
-        self.leaving = False
+        self.leaving = self._replay = False
         self.page = "home"
         self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
         self._choices = choices = choices or Choices(None, parent=self)
@@ -169,25 +171,32 @@ class Window(QWidget):
         self.status.notice(words)
         self._notice_end.start()
 
-    def refused(self, title: str, advice: str) -> None:
-        """A command was not carried out."""
+    def refused(self, title: str, advice: str, command: str = "") -> None:
+        """The command with this id was not carried out."""
         words = f"{told(title)} {told(advice)}".strip()
-        for page in (self.swarms, self.you):
-            page.refused(words)
-        self.release()
+        self.give_up(words, command)
         self.notice(words)
 
-    def release(self) -> None:
-        """What waits for an answer that will not come can be asked for again."""
-        self.home.hero.release()
-        self.peers.release()
-        self.swarms.release()
+    def unheard(self, command: AnyCommand) -> None:
+        """There was nobody to ask. What nobody pressed a button for is asked again by itself."""
+        if isinstance(command, ASKED_BY_ITSELF) or self.swarms.put_off(command.id):
+            return
+        recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
+        words = recorded if self._replay else dead
+        self.give_up(words, command.id)
+        self.notice(words)
+
+    def give_up(self, words: str, command: str = "") -> None:
+        """No answer will come to this command, or to any: whoever waits for it says why, and can ask again."""
+        for waiting in (self.home.hero, self.peers, self.swarms, self.you):
+            waiting.refused(words, command)
 
     def show_replay(self, skipped: int = 0, *, example: bool = False) -> None:
         """Say for good that this is no living engine."""
         words = tr("Example: a real swarm of two, recorded") if example else tr("Replay of a recorded run")
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
+        self._replay = True
         self.status.mark(words)
         self.peers.show_replay()
         self.setWindowTitle(f"Waggle: {words}")

@@ -165,10 +165,9 @@ class You(Page):
         else:
             self.show_overview()
 
-    def refused(self, words: str) -> None:
+    def refused(self, words: str, command: str) -> None:
         """The engine did not do what was asked."""
-        if self._views.currentIndex() == IDENTITY:
-            self._identity.refused(words)
+        self._identity.refused(words, command)
 
     def _ask(self) -> None:
         state = self._state
