@@ -6,7 +6,6 @@ happens armed (see armour.py), so all that a specialty ever imports or reads is 
 
 import decimal
 import os
-import re
 import sys
 import warnings
 from collections import OrderedDict
@@ -21,7 +20,7 @@ from waggle.tasks.charter import Specialty
 from waggle.tasks.group import RIGHT, UNJUDGED, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
-ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+OPEN, SHUT = "<answer>", "</answer>"
 CACHED = 4096
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
 
@@ -76,10 +75,10 @@ class Bench:
 
     def judge(self, key: wire.Key, text: str, ended: bool) -> Verdict:
         """Reward only what stands in the last answer tag, as reasoning-gym's own convention has it."""
-        found = list(ANSWER.finditer(text))
-        if not found:
+        found = last_answer(text)
+        if found is None:
             return Verdict(reward=0.0, reason="no answer tag" if ended else "cut off")
-        start, stop = found[-1].span(1)
+        start, stop = found
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)
         try:
@@ -87,6 +86,14 @@ class Bench:
         except Exception:  # noqa: BLE001 - what a scorer raises over odd text is no news, and no harm: others' answers count on
             return UNJUDGED
         return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start)
+
+
+def last_answer(text: str) -> tuple[int, int] | None:
+    """Where the last pair of tags begins and ends inside, in one pass: a text may be nothing but opening tags."""
+    found, after = None, 0
+    while (start := text.find(OPEN, after)) >= 0 and (stop := text.find(SHUT, start + len(OPEN))) >= 0:
+        found, after = (start + len(OPEN), stop), stop + len(SHUT)
+    return found
 
 
 def _reason(reward: float, answer: str) -> str:
