@@ -1,12 +1,13 @@
 """Two nodes on one network find each other without any seed; what nobody could mean is passed over."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from swarm.live import Start, fresh_identity
 from waggle.swarm.identity import Identity, text_of
-from waggle.swarm.lan import MAX_FOUND, Lan
+from waggle.swarm.lan import KIND, MAX_FOUND, Lan
 from waggle.swarm.news import ReachFound
 
 
@@ -15,6 +16,49 @@ async def test_two_nodes_on_one_network_meet_without_a_seed(start: Start) -> Non
     other = await start("other", lan=True)
     for live in (one, other):
         await live.ear.hear(ReachFound, lambda news: news.reach == "connected" and news.peers == 1)
+
+
+async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_path: Path) -> None:
+    from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+    name = f"{text_of(fresh_identity(tmp_path, 'one').peer_id)[-24:]}.{KIND}"
+    squatter = AsyncZeroconf(interfaces=["127.0.0.1"])
+    taken = AsyncServiceInfo(KIND, name, addresses=[bytes([127, 0, 0, 1])], port=9, server="squatter.local.")
+
+    async def insist() -> None:
+        await squatter.async_register_service(taken)
+        while True:
+            await squatter.async_update_service(taken)
+            await asyncio.sleep(0.2)
+
+    insisting = asyncio.create_task(insist())
+    try:
+        one, other = await start("one", lan=True), await start("other", lan=True)
+        for live in (one, other):
+            await live.ear.hear(ReachFound, lambda news: news.reach == "connected" and news.peers == 1)
+    finally:
+        insisting.cancel()
+        await squatter.async_close()
+
+
+async def test_where_every_name_is_taken_others_are_still_found(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from zeroconf.asyncio import AsyncZeroconf
+
+    async def taken(*_given: object, **_named: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(AsyncZeroconf, "async_register_service", taken)
+    monkeypatch.setattr("waggle.swarm.lan.TELL_S", 0.05)
+    lan = Lan(bytes(32), identity.peer_id, lambda address: None)
+    await lan.start([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
+    try:
+        assert lan._browser is not None
+        assert "its name is taken" in caplog.text
+        caplog.clear()
+    finally:
+        await lan.close()
 
 
 def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ever(identity: Identity, tmp_path: Path) -> None:

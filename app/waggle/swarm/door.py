@@ -56,7 +56,7 @@ class Door(Protocol):
 async def fetch(
     door: Door, traffic: Traffic, *, origin: bytes, via: Sequence[bytes], sha256: bytes, seconds: float, certificate: bytes
 ) -> bytes:
-    """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid for.
+    """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid.
 
     Bytes of another hash are the origin's offence where it gives them itself; those of anybody else are passed over.
     """

@@ -4,6 +4,7 @@ Off by default: it tells everybody on the network that Waggle runs here, and in 
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ KIND = "_waggle._tcp.local."
 MAX_FOUND = 16  # addresses suggested in the life of a node: made-up ones must not push out the 64 that are remembered
 MAX_ADDRESS = 200  # characters; a property holds 255 bytes
 ASK_MS = 3000
+TELL_S = 10.0  # for finding a name that nobody has, which takes one second mostly
+
+log = logging.getLogger(__name__)
 
 
 class Lan:
@@ -36,7 +40,7 @@ class Lan:
 
     async def start(self, addresses: Sequence[str], host: str) -> None:
         """Tell of these addresses, and look for others; raises SwarmError where the network does not let us."""
-        from zeroconf import InterfaceChoice
+        from zeroconf import Error, InterfaceChoice
         from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
         told = [each for each in addresses if "/tcp/" in each and "/p2p-circuit/" not in each and len(each) <= MAX_ADDRESS]
@@ -49,7 +53,11 @@ class Lan:
                 KIND, self._name, addresses=[_packed(parts)], port=int(parts[4]), server=f"{self._name.split('.')[0]}.local.",
                 properties={"charter": self._charter, "address": told[0]},
             )  # fmt: skip
-            await self._zeroconf.async_register_service(info)
+            try:
+                async with asyncio.timeout(TELL_S):
+                    await self._zeroconf.async_register_service(info, allow_name_change=True)
+            except (Error, TimeoutError):  # somebody answers to every name we try; others can still be found
+                log.warning("the local network is not told of this node: its name is taken there")
         except OSError as error:
             raise SwarmError(f"The local network cannot be searched: {error.strerror}.", "Set swarm.lan to false.") from error
         self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, [KIND], handlers=[self._changed])
