@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from waggle.protocol import events as e
+from waggle.protocol import trying
+from waggle.protocol.gatherings import StartedAgain
 from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
 from waggle.protocol.talking import TURNS, Reply, TalkCleared, Turn, TurnGrew
 from waggle.protocol.trying import AnswerShared
@@ -97,10 +99,66 @@ def test_failure_is_shown_until_the_engine_is_back():
     assert fold(e.Preparing(part="p", done=0, parts=4), state=failed).problem is None
 
 
+def amid_a_round() -> State:
+    """Round 3 is done, round 4 judged in part; a peer is connected, and a question was tried."""
+    judged = e.ShownGroup(
+        key="me/3/0", specialty="Logic", question="q0", completions=(e.ShownCompletion(text="x", judged=True),) * 3
+    )
+    return fold(
+        e.ReachChanged(reach="connected", peers=1, address="/ip4/1", way="direct"),
+        e.PeerChanged(peer=e.PeerInfo(id="x", name="Brisk Otter", received=4)), e.TrafficMeasured(up=1.0, down=2.0),
+        drawn(3, count=1), e.GroupsJudged(round=3, groups=(judged,)), arrived("x", 1), drawn(4),
+        e.CompletionsGrew(round=4, rows=((0, 0, "done", True),)),
+        trying.QuestionPosed(specialty="bf", title="Logic", number=1, question="q"),
+        trying.QuestionAnswered(specialty="bf", number=1, answers=()),
+    )  # fmt: skip
+
+
+STARTING = e.Preparing(part="p", done=0, parts=5)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (e.EngineGone(code=9, restarts=1),),
+        (e.EngineGone(code=9, restarts=1), STARTING),
+        (e.EngineFailed(title="No.", advice="Yes."), STARTING),
+        (e.EngineStopped(round=4), STARTING),
+    ],
+)
+def test_what_an_engine_was_connected_to_and_amid_ends_with_it_and_what_it_finished_stays(ends):
+    before = amid_a_round()
+    state = fold(*ends, state=before)
+    assert (state.reach, state.address, state.way, state.up, state.down, state.stage) == ("connecting", "", "", 0.0, 0.0, None)
+    assert (state.asked, state.answered, state.answers_expected) == (0, 0, 0)
+    assert state.members == ()
+    assert [(peer.name, peer.connection, peer.received) for peer in state.peers.values()] == [("Brisk Otter", "gone", 4)]
+    assert [card.key for card in state.cards] == ["x/0", "me/3/0"]
+    assert (state.posed, state.tried) == (before.posed, before.tried)
+
+
+def test_a_round_that_is_drawn_again_takes_the_place_of_what_stood_of_it():
+    judged = e.ShownGroup(
+        key="me/4/0", specialty="Logic", question="q0", completions=(e.ShownCompletion(text="x", judged=True),) * 3
+    )
+    state = fold(drawn(4), e.GroupsJudged(round=4, groups=(judged,)), e.EngineGone(code=9, restarts=1), drawn(4))
+    everything = tuple((question, number, "done", True) for question in (0, 1) for number in range(3))
+    state = fold(e.CompletionsGrew(round=4, rows=everything), state=state)
+    assert [card.key for card in state.cards] == ["me/4/0", "me/4/1"]
+    assert (state.answered, state.answers_expected) == (6, 6)
+
+
+def test_elsewhere_nobody_is_known_yet_and_no_question_stands():
+    state = fold(StartedAgain(reason="Going to Two laptops."), state=amid_a_round())
+    assert (state.phase, state.cards, state.peers, state.posed, state.tried) == ("preparing", (), {}, None, None)
+    assert (state.reach, state.answered) == ("connecting", 0)
+
+
 def test_a_download_is_over_when_preparing_goes_on():
     downloading = fold(e.Downloading(model="q", done=1, total=2))
     assert downloading.downloading.done == 1
-    assert fold(e.Preparing(part="p", done=0, parts=4), state=downloading).downloading is None
+    for ends in (e.Preparing(part="p", done=0, parts=4), StartedAgain(reason="Going on."), e.EngineGone(code=9, restarts=1)):
+        assert fold(ends, state=downloading).downloading is None
 
 
 def test_a_snapshot_replaces_everything():

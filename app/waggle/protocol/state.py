@@ -150,7 +150,8 @@ def apply(state: State, event: AnyEvent) -> State:
         case Snapshot():  # of an engine, which remembers no conversation
             return replace(event.state, talk=event.state.talk or state.talk, offered=event.state.offered or state.offered)
         case e.Preparing():
-            return replace(moved, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+            begun = _left_alone(moved) if state.phase in ("problem", "stopped") else moved  # by another process
+            return replace(begun, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
         case e.Downloading():
             return replace(moved, downloading=event)
         case e.Ready():
@@ -171,7 +172,7 @@ def apply(state: State, event: AnyEvent) -> State:
         case e.EngineStopped():
             return replace(moved, phase="stopped", phase_since=event.at, stage=None)
         case e.EngineGone():
-            return replace(moved, phase="problem", phase_since=event.at, gone=event, stage=None)
+            return replace(_left_alone(moved), phase="problem", phase_since=event.at, gone=event)
         case e.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
         case e.CheckpointSetAside():
@@ -198,6 +199,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case e.QuestionsDrawn():
             blank = tuple(e.ShownCompletion(text="", ended=False) for _ in range(event.group_size))
             cards = tuple(_own_card(group, event.round, event.at, blank) for group in event.groups)
+            before = tuple(card for card in state.cards if not _of_round(card, event.round))  # it may be drawn again
             return replace(
                 state,
                 round=event.round,
@@ -209,7 +211,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 shared=0,
                 local=0,
                 external=0,
-                cards=_newest(cards, state.cards),
+                cards=_newest(cards, before),
             )
         case e.CompletionsGrew():
             return _grow(state, event)
@@ -308,10 +310,20 @@ def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
             return replace(state, invite=event)
         case g.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
             return replace(
-                state, phase="preparing", phase_since=event.at, until=None, preparing=None, stage=None, cards=(), peers={},
-                reach="connecting", address="", seeds_tried=0, waiting=0, invite=None, looked=None, compared=None, up=0.0,
-                down=0.0, arrivals=(),
+                _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, compared=None, arrivals=(),
+                posed=None, tried=None,
             )  # fmt: skip
+
+
+def _left_alone(state: State) -> State:
+    """Without what an engine is connected to and in the middle of. Whom it met and what it finished stays known."""
+    kept = (card for card in state.cards if not card.mine or card.by_hand or any(one.judged for one in card.completions))
+    return replace(
+        state, until=None, preparing=None, downloading=None, stage=None, asked=0, answers_expected=0, answered=0, judged=0,
+        shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0,
+        invite=None, looked=None, cards=tuple(kept),
+        peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
+    )  # fmt: skip
 
 
 def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownCompletion, ...]) -> Card:
@@ -345,8 +357,12 @@ def _newest(added: tuple[Card, ...], cards: tuple[Card, ...]) -> tuple[Card, ...
     return tuple(kept)
 
 
+def _of_round(card: Card, number: int) -> bool:
+    return card.mine and not card.by_hand and card.round == number
+
+
 def _grow(state: State, event: e.CompletionsGrew) -> State:
-    own = [i for i, card in enumerate(state.cards) if card.mine and not card.by_hand and card.round == event.round]
+    own = [i for i, card in enumerate(state.cards) if _of_round(card, event.round)]
     cards = list(state.cards)
     for question, completion, text, ended in event.rows:
         if not (0 <= question < len(own) and 0 <= completion < len(cards[own[question]].completions)):
