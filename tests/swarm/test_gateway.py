@@ -299,7 +299,7 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
-    gates = Gates(identity, charter.digest, Admission(charter, identity.peer_id), ear)
+    gates = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
     many = {bytes([i]): b"" for i in range(10)}
     for _ in range(light.HIDES - 1):
         gates._compare({"one": many, "two": {}})

@@ -67,7 +67,7 @@ def is_light(options: SwarmOptions) -> bool:
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
     wrong: CharterError | None = None
-    async with httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"}) as client:
+    async with _client() as client:
         for address, _ in map(_pinned, options.gateways[:MAX_GATEWAYS]):
             try:
                 async with asyncio.timeout(CALL_S):  # in all: one that gives a byte now and then is not there
@@ -81,6 +81,17 @@ async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     if wrong is not None:
         raise wrong
     raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+
+
+def _client() -> httpx2.AsyncClient:
+    """Goes to the web by the way that the system names; raises SwarmError."""
+    try:
+        return httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"})
+    except (ImportError, ValueError, httpx2.InvalidURL) as error:  # a SOCKS proxy, or something that is none
+        raise SwarmError(
+            "This computer's network proxy cannot be used.",
+            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
+        ) from error
 
 
 def _pinned(address: str) -> tuple[str, bytes]:
@@ -153,14 +164,12 @@ class Gate:
 class Gates:
     """The gateways that are open now, as one network."""
 
-    def __init__(self, identity: Identity, charter: bytes, admission: Admission, tell: Callable[[News], None]) -> None:
+    def __init__(self, charter: bytes, admission: Admission, tell: Callable[[News], None]) -> None:
         self.open: dict[str, Gate] = {}
-        self._identity = identity
         self._charter = charter
         self._admission = admission
         self._tell = tell
         self._hiding: dict[str, int] = {}
-        self.seen = 0  # announcements at the last look
 
     async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
         """Each gateway puts it where its directory needs it."""
@@ -177,7 +186,6 @@ class Gates:
         for origin, signed in itertools.chain.from_iterable(each.items() for each in shown.values()):
             if origin not in found or announcements.parse(found[origin]).expires < announcements.parse(signed).expires:
                 found[origin] = signed
-        self.seen = len(found)
         return found
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
@@ -270,7 +278,7 @@ class LightConnection:
         self._admission = admission
         self._tell = tell
         self._joined = joined
-        self._gates = Gates(identity, charter, admission, tell)
+        self._gates = Gates(charter, admission, tell)
         self._told: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -333,6 +341,8 @@ class LightConnection:
                     self._gates.open.pop(address, None)
         except InvalidURI as error:
             raise PeerAway("no address") from error
+        except ImportError as error:  # websockets would go there through a package that is not here
+            raise PeerAway("this computer's SOCKS proxy cannot be used") from error
         except FAILURES as error:
             raise PeerAway(f"{address}: {type(error).__name__}") from error
 

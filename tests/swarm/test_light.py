@@ -1,0 +1,33 @@
+"""A light client where the way to the web is not as it should be."""
+
+import pytest
+
+from swarm.live import Ear, options
+from waggle.errors import SwarmError
+from waggle.swarm import light
+from waggle.swarm.admission import Admission
+from waggle.swarm.identity import Identity
+from waggle.swarm.light import LightConnection
+from waggle.swarm.news import ReachFound
+from waggle.tasks.charter import Charter
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "nonsense://127.0.0.1:9"])
+async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive(
+    identity: Identity, charter: Charter, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("all_proxy", "socks_proxy"):
+        monkeypatch.setenv(name, proxy)
+    chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
+    with pytest.raises(SwarmError, match="proxy cannot be used"):
+        await light.fetch_charter(chosen, charter.digest)
+    ear = Ear()
+    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+    await node.start()
+    try:
+        await ear.hear(ReachFound, lambda news: news.reach == "alone")
+        assert not any(task.done() for task in node._tasks)
+    finally:
+        await node.close()
