@@ -1,6 +1,7 @@
 """Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ from waggle.gui.week import ALWAYS, Week
 from waggle.gui.why import Why
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
-from waggle.protocol.rules import Tick
+from waggle.protocol.rules import Rule, Tick
 from waggle.protocol.sent import SentMessage
 from waggle.protocol.state import State
 
@@ -183,6 +184,16 @@ def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page
     assert isinstance(asked[0], Resume)
     assert isinstance(asked[1], ChangeSettings)
     assert asked[1].values == {"when.only_on_power": False}
+
+
+def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) -> None:
+    why = Why(look, page)
+    why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
+    assert why.findChildren(Switch) == []
+    for rule in get_args(Rule):
+        why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])
+        for switch in why._rows.findChildren(Switch):
+            switch.click()
 
 
 def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> None:

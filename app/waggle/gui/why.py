@@ -66,13 +66,16 @@ class Why(QFrame):
         words = column(text(look, told(tick.says), "strong" if tick.passes is False else "body", wrap=True), gap=1)
         if tick.ends:
             words.addWidget(text(look, told(tick.ends), "small", "soft", wrap=True))
-        switch = Switch(look, tr("Rule: %1").replace("%1", told(tick.says)))
-        switch.setChecked(True)
-        switch.changed.connect(_Off(self, tick.rule))
         badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
         badge.setFixedSize(28, 28)
         badge.setAccessibleName(tr(MEANINGS[tick.passes]))
-        return row(column(badge, None), (words, 1), column(switch, None), gap=12)
+        line = row(column(badge, None), (words, 1), gap=12)
+        if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
+            switch = Switch(look, tr("Rule: %1").replace("%1", told(tick.says)))
+            switch.setChecked(True)
+            switch.changed.connect(_Off(self, tick.rule))
+            line.addLayout(column(switch, None))
+        return line
 
 
 class _Off:
