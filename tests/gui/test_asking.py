@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import waggle
@@ -18,6 +19,7 @@ from waggle.gui.engine_process import EngineProcess
 from waggle.gui.frame import PAGES
 from waggle.gui.identity_view import IdentityView
 from waggle.gui.look import Look
+from waggle.gui.opened import Opened
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.swarm_form import SwarmForm
@@ -53,8 +55,9 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
 
     yield begin
     for shell in made:
-        with qtbot.waitSignal(shell.left, timeout=10_000):
-            shell.leave()
+        if shell._source.running:  # type: ignore[union-attr]
+            with qtbot.waitSignal(shell.left, timeout=10_000):
+                shell.leave()
         window = shell.window
         shiboken6.delete(shell)
         shiboken6.delete(window)
@@ -176,3 +179,14 @@ def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, 
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
+
+
+def test_whoever_quits_by_the_menu_of_the_system_has_left(begun: Begun, qapp: QApplication, qtbot: QtBot) -> None:
+    shell = begun()
+    opened = Opened(qapp, shell.called, shell.leave)
+    with qtbot.waitSignal(shell.left, timeout=10_000):
+        assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
+        assert shell.window.isVisible()
+        assert shell.window.leaving
+    qapp.removeEventFilter(opened)
+    assert not shell._source.running  # type: ignore[union-attr]

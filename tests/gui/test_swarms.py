@@ -213,7 +213,7 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
 @pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
 def test_what_the_system_asks_to_open_is_passed_on(qapp: QApplication, asked: QUrl) -> None:
     called: list[str] = []
-    opened = Opened(qapp, called.append)
+    opened = Opened(qapp, called.append, lambda: None)
     QApplication.sendEvent(qapp, QFileOpenEvent(asked))
     qapp.removeEventFilter(opened)
     assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]

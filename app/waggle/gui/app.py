@@ -131,7 +131,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
     sys.excepthook = _Reporter(shell)
-    Opened(application(), shell.called)
+    Opened(application(), shell.called, shell.leave)
     loop = qasync.QEventLoop(application())
     asyncio.set_event_loop(loop)
     shell.left.connect(end)
