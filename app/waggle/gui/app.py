@@ -19,6 +19,7 @@ from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
+from waggle.gui.journal import Notes
 from waggle.gui.look import Look, Theme
 from waggle.gui.only_one import OnlyOne
 from waggle.gui.opened import Opened
@@ -131,6 +132,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
     sys.excepthook = _Reporter(shell)
+    logging.getLogger().addHandler(Notes(shell.journal))
     Opened(application(), shell.called, shell.leave)
     loop = qasync.QEventLoop(application())
     asyncio.set_event_loop(loop)

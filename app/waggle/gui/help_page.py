@@ -186,7 +186,7 @@ class HelpPage(Page):
 
     def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
         super().__init__(look)
-        self._home = home.root if home is not None else None
+        self._home, self._journal = home.root if home is not None else None, journal
         self._line = Line(look, tr("Nothing about you leaves this page"), "small", "text_faint")
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
@@ -222,10 +222,11 @@ class HelpPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
-        key = (state.phase, state.round, state.problem, state.ready)
+        newest = self._journal.entries[-1] if self._journal.entries else None
+        key = (state.phase, state.round, state.problem, state.ready, newest)
         if key != self._key:
             self._key = key
-            self._report.show_report(report(state, self._log.model.text().splitlines(), self._home))
+            self._report.show_report(report(state, self._journal.lines(), self._home))
 
 
 def _keys(look: Look) -> QFrame:

@@ -9,10 +9,12 @@ import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from waggle.gui.words import visible
+from waggle.log import Discreet
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
 KEPT = 2000
+PLAIN = Discreet("%(message)s")
 NO_INDEX = QModelIndex()
 
 
@@ -65,10 +67,12 @@ class Journal(QObject):
     """The newest lines; `added` says that there are more."""
 
     added = Signal()
+    noted = Signal(object)  # a record of this process's own log, from whatever thread
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.noted.connect(self._note)
 
     def take(self, event: AnyEvent) -> None:
         if entry := entry_of(event):
@@ -78,13 +82,27 @@ class Journal(QObject):
         """A line that the engine wrote to its stderr."""
         self._add(Entry(time.time(), "stderr", visible(line)))
 
-    def note(self, record: logging.LogRecord) -> None:
-        """A line of this process's own log."""
-        self._add(Entry(record.created, "window", visible(record.getMessage())))
+    def lines(self) -> list[str]:
+        """Newest first."""
+        return [entry.line() for entry in reversed(self.entries)]
+
+    def _note(self, record: logging.LogRecord) -> None:
+        self._add(Entry(record.created, "window", visible(PLAIN.format(record))))
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.added.emit()
+
+
+class Notes(logging.Handler):
+    """Takes what goes wrong in this process to a journal, with its traceback. The engine's own lines come there by themselves."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(logging.WARNING)
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._journal.noted.emit(record)
 
 
 class JournalLines(QAbstractListModel):
@@ -102,9 +120,8 @@ class JournalLines(QAbstractListModel):
 
     def renew(self) -> None:
         """Read the journal again."""
-        lines = [entry.line() for entry in reversed(self._journal.entries)]
         self.beginResetModel()
-        self._lines = list(_with(lines, self._wanted.lower().split()))
+        self._lines = list(_with(self._journal.lines(), self._wanted.lower().split()))
         self.endResetModel()
 
     def text(self) -> str:
