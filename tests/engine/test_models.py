@@ -95,6 +95,20 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
     assert changes[-1] == {"model.name": None, "model.folder": None}, "the way back"
 
 
+@pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
+async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, changes, starts, how):
+    (home.checkpoints / "r00000007").mkdir()
+    downloaded("Qwen/Tiny")
+    for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
+        training = Models(home, Settings(model=Model(name=name, **how)), changes.append, lambda reason, back: None)
+        (told,) = await training.obey(commands.ListModels(id="1"))
+        assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+        assert [one.active for one in told.models] == [name == "", name != ""]
+        assert [one.rounds for one in told.models] == rounds
+        with pytest.raises(EngineError, match="trained already"):
+            await training.obey(commands.ChooseModel(id="1", name=name))
+
+
 def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
     assert model.home_of(home, Model(name="Qwen/Tiny")) == home
 

@@ -251,6 +251,29 @@ def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Mod
     assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
 
 
+def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
+    window, view, sent = models
+    fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
+    tell(window, fresh)
+    assert not button_of(view, "Export what was learned").isEnabled()
+    asked = len(sent)
+    tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
+    window.redraw()
+    assert [type(command) for command in sent[asked:]] == [commands.ListModels]
+    tell(window, replace(fresh, models=(STARTER,)))
+    assert button_of(view, "Export what was learned").isEnabled()
+    window.swarms._which.choose(0)
+    tell(window, events.CheckpointSaved(round=9, bytes=1))
+    assert len(sent) == asked + 1, "while it is not seen nothing is asked"
+    window.swarms._which.choose(1)
+    assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
+
+
+def button_of(view: ModelsView, words: str) -> QPushButton:
+    cards = (view._cards.itemAt(place).widget() for place in range(view._cards.count()))
+    return next(button for made in cards for button in buttons(made) if button.text() == words)  # type: ignore[arg-type]
+
+
 def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
     window, view, sent = models
     cards = view.findChildren(ModelCard)

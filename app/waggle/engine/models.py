@@ -30,7 +30,8 @@ class Models:
     """Obeys the commands about models."""
 
     def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
-        self._home, self._chosen, self._change, self._again = home, chosen.model, change, again
+        self._home, self._change, self._again = home, change, again
+        self._chosen = Model(name=chosen.model.name, folder=chosen.model.folder)  # which it is; how it is trained is no matter
         self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
 
     async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:

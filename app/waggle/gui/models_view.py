@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QLayout, QLineEdit, QProgressBar, QWidget
 
 from waggle.gui.look import Look
@@ -119,9 +120,8 @@ class ModelsView(QWidget):
         before, self._state = self._state, state
         coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
         resting = state.phase in RESTING and not coming
-        if self.isVisible() and state.ready is not None and not resting and self._asked is not state.ready:
-            self._asked = state.ready
-            self.commanded.emit(ListModels(id=command_id()))
+        if self.isVisible() and not resting:
+            self._list()
         why_not = tr("The engine is not running, or still starting.") if resting else ""
         for button in (self._use, self._folder):
             button.setEnabled(not why_not)
@@ -134,6 +134,19 @@ class ModelsView(QWidget):
         if (state.models, why_not) != self._drawn:
             self._drawn = (state.models, why_not)
             self._draw(why_not)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """What was trained may have grown meanwhile."""
+        super().showEvent(event)
+        self._asked = None
+        self.show_state(self._state)
+
+    def _list(self) -> None:
+        """Asked again with each state that is saved, for that is what can be exported."""
+        about = (self._state.ready, self._state.saved_round)
+        if about[0] is not None and about != self._asked:
+            self._asked = about
+            self.commanded.emit(ListModels(id=command_id()))
 
     def refused(self, words: str, command: str) -> None:
         if command == self._asked_by if command else self._writing:
