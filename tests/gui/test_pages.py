@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -230,10 +230,11 @@ def test_only_changed_rows_are_said_to_change(look: Look) -> None:
     table.show_peers(peers, 60.0)
     changed: list[tuple[int, int]] = []
     table.dataChanged.connect(lambda top, bottom: changed.append((top.row(), bottom.row())))
-    peers[1] = PeerInfo(id="b", name="b", received=9, used=4, seen_at=50.0)
+    assert [table.index(row, 4).data() for row in (0, 1)] == ["2 of 3"] * 2
+    peers[1:] = [PeerInfo(id=name, name=name, received=9, used=4, seen_at=50.0) for name in ("b", "c")]
     table.show_peers(peers, 60.0)
-    assert changed == [(1, 1)]
-    assert table.index(1, 4, QModelIndex()).data() == "4 of 9"
+    assert changed == [(1, 1)], "nobody has looked at the last one yet"
+    assert [table.index(row, 4).data() for row in (1, 2)] == ["4 of 9"] * 2
 
 
 def test_strangers_names_are_neutral_in_the_table(look: Look) -> None:

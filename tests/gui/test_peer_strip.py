@@ -83,6 +83,7 @@ def test_a_row_that_only_changes_its_standing_is_said_to_change(look: Look) -> N
     table = PeerTable(look)
     peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
     table.show_peers(peers, NOW)
+    assert table.index(1, SIGN).data() == "In doubt"
     changed: list[int] = []
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_peers(peers, NOW + 30)
