@@ -11,7 +11,7 @@
     |- UpdateError              the list of newer versions
     |- CudaError                the CUDA pack cannot be downloaded, kept or removed
     |- MemoryShort              not enough memory for this model and batch
-    |- VerifierError            the judging process cannot be started (VerifierKilled: ended from outside)
+    |- VerifierError            the judging process cannot do what it was asked (VerifierGone: and that is not to blame)
     |- IdentityError            the key file of this node
     |- SwarmError               the network part cannot start (a peer that is away is no error)
     |- BadRecord                something a stranger sent; counted and dropped, never shown as our failure
@@ -81,8 +81,12 @@ class VerifierError(WaggleError):
     """The process that judges answers cannot be started or keeps dying."""
 
 
-class VerifierKilled(VerifierError):
-    """Something outside killed that process in the middle of a request: whoever wrote the text is not to blame."""
+class VerifierGone(VerifierError):
+    """There is no such process, and none can be started: whoever wrote the text is not to blame."""
+
+
+class VerifierKilled(VerifierGone):
+    """Something outside killed it in the middle of a request; there is another one by now."""
 
 
 class IdentityError(WaggleError):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from swarm.live import answered, question_ids
-from waggle.errors import BadRecord
+from waggle.errors import BadRecord, VerifierGone
 from waggle.swarm import judging, record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
@@ -16,20 +16,40 @@ from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
 
 
-def test_a_record_that_takes_too_long_to_judge_is_dropped(
-    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, origin = time.time(), identity.peer_id
+def announced_record(charter: Charter, verifier: Verifier, origin: bytes, now: float) -> tuple[bytes, Announcement]:
     groups = tuple(answered(charter, verifier, origin, question_ids(charter, verifier, origin, 3)))
     blob = record.encode(Record(origin=origin, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
     )  # fmt: skip
+    return blob, announced
+
+
+def test_a_record_that_takes_too_long_to_judge_is_dropped(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin = time.time(), identity.peer_id
+    blob, announced = announced_record(charter, verifier, origin, now)
     judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
     assert len(judged.groups) == 3
 
     monkeypatch.setattr(judging, "RECORD_S", 0.0)
 
     with pytest.raises(BadRecord, match="takes too long to judge"):
+        judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+
+
+@pytest.mark.parametrize("trouble", ["questions", "judge_strangers"])
+def test_a_verifier_that_cannot_be_started_again_is_not_the_senders_offence(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    now, origin = time.time(), identity.peer_id
+    blob, announced = announced_record(charter, verifier, origin, now)
+
+    def gone(_: object) -> None:
+        raise VerifierGone("The judging process cannot be started.")
+
+    monkeypatch.setattr(verifier, trouble, gone)
+    with pytest.raises(VerifierGone):
         judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)

@@ -1,5 +1,6 @@
 """The verifier, with its real child."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,9 @@ import msgspec
 import pytest
 
 import waggle
-from waggle.errors import CharterError
+from waggle.errors import CharterError, VerifierGone
+from waggle.tasks import child, wire
+from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.group import Completion
 from waggle.tasks.questions import split_of
@@ -159,6 +162,55 @@ def test_a_specialty_that_sets_the_precision_of_decimals_does_not_set_it_for_oth
     finally:
         alone.close()
         beside.close()
+
+
+def no_process(*_, **__):
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "broken", "says"),
+    [(verifying, "START_SECONDS", 0.001, "does not start"), (child.subprocess, "Popen", no_process, "cannot be started")],
+)
+def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobody_is_blamed(
+    module, name, broken, says, monkeypatch
+):
+    own = Verifier(first_swarm())
+    try:
+        keys = [(dataset, 5) for dataset in DATASETS]
+        truths = [own.answers([key]) for key in keys]
+        question = own.questions(keys[:1])
+        with monkeypatch.context() as trouble:
+            trouble.setattr(module, name, broken)
+            os.kill(own.pid, signal.SIGKILL)
+            for ask in (own.answers, own.questions):
+                with pytest.raises(VerifierGone, match=says):
+                    ask(keys)
+            for judge in (own.judge, own.judge_strangers):
+                with pytest.raises(VerifierGone, match=says):
+                    judge([(question[0], said("<answer>1</answer>"))])
+            assert not Path(f"/proc/{own.pid}").exists(), "a child that was too late is ended"
+        assert [own.answers([key]) for key in keys] == truths
+    finally:
+        own.close()
+
+
+def test_a_closed_verifier_starts_nothing_again(monkeypatch):
+    own = Verifier(first_swarm())
+    own.close()
+    monkeypatch.setattr(child.subprocess, "Popen", no_process)
+    with pytest.raises(VerifierGone, match="was closed"):
+        own.questions([("bf", 1)])
+    own.close()
+
+
+def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another():
+    late = child.Child("waggle.tasks.verifier_child", wire.reply)
+    with pytest.raises(TimeoutError):
+        late.ask(wire.Warm(first_swarm().specialties), 0.001)
+    assert late.process.poll() is not None
+    with pytest.raises(child.Killed):
+        late.ask(wire.MakeQuestions([("bf", 1)]), 60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")

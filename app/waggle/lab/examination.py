@@ -61,10 +61,10 @@ class Room:
             self.make([seed])
         try:
             (found,) = self._ask([(seed, text)])
-        except (TimeoutError, EOFError):
-            raised = "" if self._child.process.poll() in OUT_OF_TIME else ENDED
+        except (TimeoutError, EOFError) as error:
+            late = isinstance(error, TimeoutError) or self._child.process.poll() in OUT_OF_TIME
             self._reopen()
-            return wire.Scored(0.0, raised, [], math.inf)
+            return wire.Scored(0.0, "" if late else ENDED, [], math.inf)
         return msgspec.structs.replace(found, seconds=math.inf) if found.raised == SPENT else found
 
     def score_quick(self, items: Sequence[tuple[int, str]]) -> list[wire.Scored]:

@@ -4,7 +4,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from waggle.errors import BadRecord, CharterError, VerifierError, VerifierKilled
+from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record
@@ -26,7 +26,7 @@ class Judged:
 
 
 def judge(blob: bytes, announced: Announcement, *, origin: bytes, charter: Charter, verifier: Verifier, now: float) -> Judged:
-    """Read and judge what `origin` announced; raises BadRecord, or VerifierKilled.
+    """Read and judge what `origin` announced; raises BadRecord, or VerifierGone.
 
     Blocks for as long as judging takes.
     """
@@ -37,7 +37,7 @@ def judge(blob: bytes, announced: Announcement, *, origin: bytes, charter: Chart
         raise BadRecord("not the round that was announced")
     try:
         groups = _judged(found, charter, verifier)
-    except VerifierKilled:
+    except VerifierGone:  # our own trouble, not the sender's
         raise
     except (CharterError, VerifierError) as error:  # this question alone; the round meets a broken verifier by itself
         raise BadRecord("cannot be judged") from error

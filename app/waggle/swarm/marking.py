@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from waggle.errors import BadRecord, CharterError, VerifierError, VerifierKilled
+from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import marks_kept, sheet
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
@@ -167,7 +167,7 @@ class Marking:
         self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found))
         try:
             self._count(found, await asyncio.shield(self._judging))
-        except VerifierKilled:  # our own trouble, which the verifier has told: nobody is to blame
+        except VerifierGone:  # our own trouble, which the verifier has told: nobody is to blame
             return
         except (CharterError, VerifierError) as error:
             raise BadRecord("cannot be judged") from error

@@ -45,14 +45,20 @@ class Child(Generic[Reply]):
                 return
 
     def ask(self, request: msgspec.Struct, seconds: float) -> Reply:
-        """The reply; raises EOFError when the child died or talks nonsense and TimeoutError when it took too long."""
+        """The reply; raises EOFError when the child died or talks nonsense, and TimeoutError when it took too long.
+
+        Then it is ended: what it says too late must not be taken for the reply to another request.
+        """
         assert self.process.stdin is not None
+        if self.process.stdin.closed:
+            raise Killed("the verifier is not running")
         try:
             wire.send(self.process.stdin, request)
             frame = self._replies.get(timeout=seconds)
         except OSError as error:
             raise self._end() from error
         except queue.Empty:
+            self.end()
             raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
         if frame is None:
             raise self._end()

@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from waggle.errors import CharterError, VerifierError, VerifierKilled
+from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import REASONING_GYM, Charter
@@ -30,8 +30,17 @@ class Verifier:
         self._charter = charter
         self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
         self._lock = threading.RLock()
+        self._closed = False
+        self._open()
+
+    def _open(self) -> None:
+        """A child that is ready, or none that runs."""
         self._child = _start()
-        self._sandbox = self._warm()
+        try:
+            self._sandbox = self._warm()
+        except (CharterError, VerifierError):
+            self._child.end()
+            raise
 
     def _warm(self) -> Sandbox:
         try:
@@ -62,7 +71,10 @@ class Verifier:
         return self._texts(wire.MakeAnswers(list(keys)))
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
-        """A verdict for each completion. One that kills or stalls the child costs the child, and earns nothing."""
+        """A verdict for each completion. One that kills or stalls the child costs the child, and earns nothing.
+
+        Raises VerifierGone where there is no child and none can be started.
+        """
         batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
         if not batch:
             return []
@@ -74,7 +86,7 @@ class Verifier:
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
         """The same for what a peer sent: little time for all of it, and no second try. Raises VerifierError when the child
         died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only.
-        VerifierKilled means that it was not the text."""
+        VerifierGone means that it was not the text."""
         batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
         reply = self._ask(wire.Judge(batch), attempts=1, seconds=STRANGERS_SECONDS)
         if not isinstance(reply, wire.Verdicts):
@@ -114,8 +126,9 @@ class Verifier:
             )
 
     def close(self) -> None:
-        """End the child; safe to call twice."""
+        """End the child for good; safe to call twice."""
         with self._lock:
+            self._closed = True
             self._child.end()
 
     def _texts(self, request: wire.MakeQuestions | wire.MakeAnswers) -> list[str]:
@@ -127,7 +140,9 @@ class Verifier:
     def _try(self, batch: list[tuple[str, int, str, bool]]) -> list[Verdict] | None:
         try:
             reply = self._ask(wire.Judge(batch), attempts=1)
-        except VerifierError:
+        except VerifierError as error:
+            if type(error) is VerifierGone:
+                raise
             return None
         return reply.verdicts if isinstance(reply, wire.Verdicts) else None
 
@@ -150,9 +165,14 @@ class Verifier:
         return reply
 
     def _restart(self, reason: str) -> None:
+        """Raises VerifierGone; the next request tries again."""
         self._child.end()
-        self._child = _start()
-        self._sandbox = self._warm()
+        if self._closed:
+            raise VerifierGone("The judging process was closed.")
+        try:
+            self._open()
+        except (CharterError, VerifierError) as error:
+            raise VerifierGone(error.title, error.advice) from error
         self._restarted(reason)
 
 
