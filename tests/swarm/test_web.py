@@ -77,3 +77,49 @@ async def test_the_web_port_answers_reading_alone_and_forbids_scripts(charter: C
             await Web(lambda: Board(charter).status(())).start("127.0.0.1", web.port)
     finally:
         await web.close()
+
+
+async def test_who_holds_every_connection_gets_no_more_and_who_leaves_makes_room(
+    charter: Charter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.web.MOST", 5)
+    web = Web(lambda: Board(charter).status(()))
+    await web.start("127.0.0.1", 0)
+    try:
+        held = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(5)]
+        async with asyncio.timeout(SOON / 10):  # long before they are given up for asking nothing
+            assert await refused(web.port)
+            for _, writer in held:
+                writer.close()
+                await writer.wait_closed()
+            while await refused(web.port):
+                await asyncio.sleep(0.01)
+    finally:
+        await web.close()
+
+
+async def test_one_address_range_cannot_hold_every_connection(charter: Charter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waggle.swarm.web.MOST_FROM_ONE", 2)
+    monkeypatch.setattr("waggle.swarm.web.source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.2" else "crowd")
+    web = Web(lambda: Board(charter).status(()))
+    await web.start("127.0.0.1", 0)
+    try:
+        held = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(2)]
+        assert await refused(web.port)
+        assert not await refused(web.port, "127.0.0.2")
+        for _, writer in held:
+            writer.close()
+    finally:
+        await web.close()
+
+
+async def refused(port: int, own: str = "127.0.0.1") -> bool:
+    """Whether a question for the page is cut off."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(own, 0))
+        writer.write(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+    except ConnectionError:
+        return True
+    return not answer.startswith(b"HTTP/1.1 200")

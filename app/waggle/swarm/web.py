@@ -20,9 +20,10 @@ from waggle.errors import SwarmError
 from waggle.swarm import status_page
 from waggle.swarm.board import Status
 from waggle.swarm.record import MAX_BLOB
+from waggle.swarm.sources import source_of
 
 GATEWAY, CHARTER = "/gateway", "/charter"
-MOST = 128  # connections at once
+MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = MAX_BLOB + 1024
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
@@ -60,6 +61,7 @@ class Web:
                 host,
                 port,
                 process_request=self._answer,
+                create_connection=_counted(),
                 logger=quiet,
                 origins=[None],
                 max_size=MAX_MESSAGE,
@@ -99,8 +101,6 @@ class Web:
             self._serving.discard(task)
 
     def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
-        if self._server is not None and len(self._server.connections) > MOST:
-            return _response(http.HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"too many at once\n")
         if self._is_own and not all(_is_ours(host, self.port) for host in request.headers.get_all("Host")):
             return _response(http.HTTPStatus.FORBIDDEN, "text/plain", b"not by this name\n")
         match request.path.partition("?")[0]:
@@ -123,6 +123,27 @@ class Web:
             body = make(self._status())
             self._made[kind] = time.monotonic(), body
         return _response(http.HTTPStatus.OK, kind, body)
+
+
+def _counted() -> type[ServerConnection]:
+    """Connections that end at once where there are too many already: also those that never ask anything are counted."""
+    here: dict[ServerConnection, str] = {}
+
+    class Counted(ServerConnection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            address = self.remote_address
+            source = source_of(f"/ip/{address[0]}", relayed=False) if address else ""
+            if len(here) >= MOST or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
+                self.transport.abort()
+            else:
+                here[self] = source
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            here.pop(self, None)
+            super().connection_lost(exc)
+
+    return Counted
 
 
 def _is_ours(host: str, port: int) -> bool:
