@@ -49,7 +49,7 @@ def headline(state: State) -> str:
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
     took = sum(peer.taken > 0 for peer in here)
-    return words + (plural(took, "; %n of them took groups of yours", "; %n of them took groups of yours") if took else "")
+    return words + (plural(took, "; one of them took groups of yours", "; %n of them took groups of yours") if took else "")
 
 
 def reach_words(state: State) -> str:

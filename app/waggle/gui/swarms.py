@@ -110,6 +110,7 @@ class Swarms(Page):
             elif view is not None:
                 view.setContentsMargins(edge, 0, edge, below)
         self._cards.setSpacing(gap)
+        self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
 
