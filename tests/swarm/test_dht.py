@@ -31,6 +31,18 @@ KEY = directory.key_of(CHARTER, 0, 0)
 NOTHING = Services()
 
 
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+HAS_IPV6 = _has_ipv6()
+
+
 @asynccontextmanager
 async def opened(identity: Identity, services: Services = NOTHING, *seeds: Dht) -> AsyncIterator[Dht]:
     dht = await open_dht(options(), identity, services, port=0)
@@ -197,17 +209,32 @@ async def test_a_daemon_that_dies_is_noticed(identity: Identity) -> None:
             await dht.peers()
 
 
-def test_a_port_in_use_is_named() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+@pytest.mark.parametrize(("host", "kind"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
+def test_a_port_in_use_is_named(host: str, kind: socket.AddressFamily) -> None:
+    if kind == socket.AF_INET6 and not HAS_IPV6:
+        pytest.skip("no IPv6 here")
+    with socket.socket(kind) as other:
+        other.bind((host, 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(SwarmError) as refused:
-            require_port("127.0.0.1", port)
+            require_port(host, port)
     assert refused.value.title == f"Port {port} is already in use."
     assert refused.value.advice
-    require_port("127.0.0.1", port)
-    require_port("127.0.0.1", 0)
+    require_port(host, port)
+    require_port(host, 0)
+
+
+@pytest.mark.skipif(not HAS_IPV6, reason="no IPv6 here")
+async def test_a_node_listens_at_an_ipv6_address_and_a_port_of_ones_own(identity: Identity) -> None:
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        port = probe.getsockname()[1]
+    dht = await open_dht(options(host="::1", port=port), identity, NOTHING, port=port)
+    try:
+        assert f"/ip6/::1/tcp/{port}/p2p/{text_of(identity.peer_id)}" in await dht.addresses()
+    finally:
+        await dht.close()
 
 
 def test_an_address_that_is_not_this_computers_is_named() -> None:

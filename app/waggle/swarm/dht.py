@@ -362,13 +362,13 @@ def require_port(host: str, port: int) -> None:
     """Raise SwarmError when this port cannot be listened on: p2pd would share it in silence with another p2pd."""
     if port == 0:
         return
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are just closing do not count
-        try:
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are just closing do not count
             probe.bind((host, port))
             probe.listen()
-        except OSError as error:
-            raise _port_error(host, port, error) from error
+    except OSError as error:
+        raise _port_error(host, port, error) from error
 
 
 def _port_error(host: str, port: int, error: OSError) -> SwarmError:
