@@ -176,6 +176,8 @@ def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, 
     assert shell.window.status._notice._shown[0] == ""
     shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
     assert shell.window.status._notice._shown[0] == "This is a recorded run: nothing was done."
+    shell.called("waggle://join?charter=ab")
+    assert shell.window.swarms._said.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

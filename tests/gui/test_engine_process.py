@@ -63,7 +63,7 @@ def test_a_refused_command_says_why(engine: Callable[[str], Made], qtbot: QtBot)
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
     with qtbot.waitSignal(process.refused, timeout=5000) as refused:
         process.send(Pause(id="one", after_round=True))
-    assert refused.args == ["This round is the last.", "Pause now instead."]
+    assert refused.args == ["This round is the last.", "Pause now instead.", "one"]
 
 
 def test_a_dead_engine_is_started_three_times_and_no_more(engine: Callable[[str], Made], qtbot: QtBot) -> None:

@@ -179,7 +179,7 @@ class Window(QWidget):
 
     def unheard(self, command: AnyCommand) -> None:
         """There was nobody to ask. What nobody pressed a button for is asked again by itself."""
-        if isinstance(command, ASKED_BY_ITSELF) or self.swarms.put_off(command.id):
+        if isinstance(command, ASKED_BY_ITSELF) or (not self._replay and self.swarms.put_off(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
         words = recorded if self._replay else dead
