@@ -12,9 +12,12 @@ from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import grpo
 from waggle.rl.batch import Floats, SampleParams, Written, nothing, unwatched
 from waggle.rl.noise import uniforms
+from waggle.rl.rule import Rule
+from waggle.rl.rules import RULES as KINDS
+from waggle.rl.rules import rule
 from waggle.sapo import bounding
 from waggle.sapo.fakes import FakePolicy, FakeTokens
-from waggle.sapo.lesson import Measure, Weighed, external_draft, weigh
+from waggle.sapo.lesson import Measure, Weighed, external_draft, lesson, weigh
 from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
@@ -100,6 +103,45 @@ def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, 
     bounded = bounding.shared_out(groups, 0.25)
     assert [one.pull for one in bounded[:4]] == [one.pull for one in groups[:4]]
     assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in groups))
+
+
+def heard(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> Weighed:
+    """A peer's group whose first text is right, as that rule weighs it for a reader of 64 tokens a completion."""
+    completions = tuple(Completion(text=text, ended=True) for text in texts)
+    group = Group(origin=bytes([origin]) * 38, id=QuestionId("bf", 1, place), completions=completions)
+    verdicts = tuple(Verdict(reward=float(i == 0), reason="") for i in range(len(texts)))
+    judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
+    return weigh(external_draft(CHARTER, FakeTokens(), judged, 64), rule, Gated(), MEASURE)
+
+
+def force(weighed: Sequence[Weighed]) -> float:
+    """The sum of |advantage * weight| over the very tokens that are learned: what reaches the gradient."""
+    batches = [lesson(one, critic=False).batch for one in weighed]
+    return sum(float(np.abs(batch.advantage.astype(float) * batch.weight).sum()) for batch in batches if batch)
+
+
+LONG, SHORT, TOO_LONG = ("x" * 60, "no"), ("7", "no", "no", "no"), ("7", "x" * 65, "no")
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("loud", [LONG, SHORT])
+def test_under_every_rule_the_share_bounds_what_reaches_the_gradient(name: str, loud: Sequence[str]) -> None:
+    quiet = SHORT if loud is LONG else LONG
+    groups = [heard(rule(name), origin, quiet) for origin in (1, 2, 3)] + [heard(rule(name), 4, TOO_LONG)]
+    attack = [heard(rule(name), 5, loud, place) for place in range(4)]
+    before, theirs = force([*groups, *attack]), force(attack)
+
+    bounded = bounding.shared_out([*groups, *attack], 0.25)
+
+    assert force(bounded[4:]) == pytest.approx(min(theirs, 0.25 * before), rel=1e-4)
+    assert sum(one.pull for one in bounded) == pytest.approx(MEASURE.groups * force(bounded), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_where_completions_count_the_same_a_group_pulls_with_the_mean_of_its_advantages_to_the_last_bit(name: str) -> None:
+    for texts in (LONG, SHORT, TOO_LONG, ("x" * 7, "y" * 11, "z" * 13)):
+        one = heard(rule(name), 1, texts)
+        assert one.pull == float(np.abs(one.means).mean())
 
 
 class Unasked(FakePolicy):

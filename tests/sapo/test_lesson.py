@@ -97,3 +97,15 @@ def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verif
     assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
     batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (told, group)]
     assert [list(batch.advantage) for batch in batches[0]] == [list(batch.advantage) for batch in batches[1]]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name):
+    long = [external(i, text="long words <answer>1</answer>") for i in range(4)]
+    me = node(verifier, lines=LINES, pool=long)
+    told = list(play(0, 100, me, dataclasses.replace(RULES, rule=rule(name))))[-1]
+    forces = [
+        float(np.abs(one.batch.advantage.astype(float) * one.batch.weight).sum()) if one.batch else 0.0 for one in told.lessons
+    ]
+    theirs = [force for one, force in zip(told.lessons, forces, strict=True) if one.group.group.origin != me.origin]
+    assert 0 < told.external_share == pytest.approx(sum(theirs) / sum(forces), rel=1e-4)

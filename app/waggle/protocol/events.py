@@ -76,7 +76,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     gradient_norm: float = 0.0
     entropy: float = 0.0  # nats per token of the policy as it sampled this round
     completion_tokens: float = 0.0  # mean length of own completions
-    external_share: float = 0.0  # of the absolute advantage that was trained on
+    external_share: float = 0.0  # of what pulled at the weights
     learning_rate: float = 0.0
 
 

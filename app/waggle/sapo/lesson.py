@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, Written
-from waggle.rl.rule import Rule, Scored, Teaching
+from waggle.rl.rule import Rule, Scored, Teaching, mean_of_means
 from waggle.sapo.seams import Tokens
 from waggle.sapo.sharing import PeerGroup, Sharing
 from waggle.tasks.charter import Charter
@@ -29,11 +29,12 @@ class Draft:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A draft and what each of its N tokens is worth."""
+    """A draft and what each of its N tokens is worth; `emphasis` is its weight beside the one it would have under GRPO."""
 
     draft: Draft
     teaching: Teaching
     advantage: Floats  # (N,)
+    emphasis: Floats  # (N,)
 
     @property
     def parts(self) -> list[Floats]:
@@ -49,8 +50,13 @@ class Weighed:
 
     @property
     def pull(self) -> float:
-        """Mean of |advantage| over the completions: how strongly this group pulls, whatever its size."""
-        return float(np.abs(self.means).mean())
+        """How strongly this group pulls: the sum of |advantage * weight| over its tokens, times the groups of a training set.
+
+        Taken as a mean over tokens and completions, which it is under GRPO, whatever the group's size.
+        """
+        pulls = np.split(np.abs(self.advantage * self.emphasis), np.cumsum(self.draft.lengths)[:-1])
+        means = [float(part.mean()) if fit else 0.0 for part, fit in zip(pulls, self.draft.fits, strict=True)]
+        return float(np.array(means, np.float32).mean())
 
     def scaled(self, factors: Floats) -> "Weighed":
         """With each completion's advantages multiplied by its factor (G,)."""
@@ -101,21 +107,20 @@ def weigh(
     draft: Draft, rule: Rule, sharing: Sharing, measure: Measure, *, values: Floats | None = None, logp: Floats | None = None
 ) -> Weighed:
     """What the rule and, for a peer's group, the strategy make of a draft. `values` and `logp` are (N,)."""
-    teaching = rule.teach(
-        Scored(
-            rewards=draft.group.rewards,
-            lengths=draft.lengths,
-            groups=measure.groups,
-            tokens=measure.tokens,
-            longest=measure.longest,
-            crumb_span=measure.crumb_span,
-            values=values,
-        )
+    scored = Scored(
+        rewards=draft.group.rewards,
+        lengths=draft.lengths,
+        groups=measure.groups,
+        tokens=measure.tokens,
+        longest=measure.longest,
+        crumb_span=measure.crumb_span,
+        values=values,
     )
+    teaching = rule.teach(scored)
     advantage = teaching.advantage
     if draft.external:
         advantage = sharing.temper(PeerGroup(draft.group, draft.lengths, advantage, logp))
-    return Weighed(draft, teaching, advantage)
+    return Weighed(draft, teaching, advantage, teaching.weight / mean_of_means(scored))
 
 
 def lesson(weighed: Weighed, *, critic: bool) -> Lesson:

@@ -110,7 +110,7 @@ class Learned:
     lessons: tuple[Lesson, ...]
     metrics: StepMetrics | None
     learning_rate: float
-    external_share: float  # of the absolute advantage trained on
+    external_share: float  # of |advantage * weight|, summed over the tokens trained on
 
 
 Stage = Drawn | Judged | Shared | Gathered | Learned
