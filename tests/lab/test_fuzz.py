@@ -1,6 +1,7 @@
 """The command that fuzzes: real, for a second; and what it writes down."""
 
 import argparse
+import resource
 
 import msgspec
 import pytest
@@ -62,3 +63,9 @@ def test_a_file_that_is_no_log_is_refused_and_left_as_it_is(tmp_path, content):
     with pytest.raises(LabError, match="is not a log"):
         fuzz.read(log)
     assert log.read_bytes() == content
+
+
+def test_what_its_parent_once_needed_is_no_finding():
+    """A process that needed two gigabytes before it started a fuzzer had each of them end at once."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    assert f"-rss_limit_mb={fuzz.MEMORY_MB + before}" in fuzz.limits()

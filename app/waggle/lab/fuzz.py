@@ -24,7 +24,7 @@ from waggle.lab import decoders, here
 
 SLICE_S = 300  # of one process: what a kill may cost
 MAX_INPUT = 1 << 16  # bytes: beyond the limits of all but payloads, which repeat themselves
-LIMITS = ("-timeout=10", "-rss_limit_mb=2048", f"-max_len={MAX_INPUT}", "-print_final_stats=1")
+MEMORY_MB = 2048
 KEPT = 30  # inputs of one decoder
 KEPT_BYTES = 700  # of each
 SHOWN = 1 << 16  # bytes of an input that is written into the log whole
@@ -131,7 +131,7 @@ def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> 
         for i, seed in enumerate(begin_with):
             (inputs / f"seed-{i}").write_bytes(seed)
         (scratch / "found").mkdir()
-        flags = [str(inputs), *LIMITS, f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={scratch}/found/"]
+        flags = [str(inputs), *limits(), f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={scratch}/found/"]
         said, code = _play([sys.executable, "-m", "waggle.lab.fuzz_child", name, folder, *flags])
         findings = tuple(finding(path, said) for kind in FOUND for path in sorted((scratch / "found").glob(kind)))
     executions = _last(r"^stat::number_of_executed_units:\s*(\d+)", said)
@@ -149,6 +149,15 @@ def fuzz(name: str, seconds: float, corpus: Path, seeds: Path | None = None) -> 
         commit=here.commit(),
         machine=here.machine(),
     )
+
+
+def limits() -> tuple[str, ...]:
+    """As libFuzzer takes them. A process begins with the peak of whoever started it, as Linux counts: what it needs is on top."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    memory = f"-rss_limit_mb={MEMORY_MB + before}", f"-malloc_limit_mb={MEMORY_MB}"
+    return "-timeout=10", *memory, f"-max_len={MAX_INPUT}", "-print_final_stats=1"
 
 
 def _play(command: list[str]) -> tuple[str, int]:
