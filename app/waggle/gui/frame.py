@@ -5,9 +5,10 @@ from collections.abc import Callable
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
+from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Mark, Sign
-from waggle.gui.parts import Button, Line, column, edges, from_right, restyle, row, set_tip, text
+from waggle.gui.parts import Button, Line, column, edges, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from waggle import paths
@@ -70,6 +71,11 @@ def use(language: Language) -> None:
 
 def now() -> Language:
     return _spoken.language
+
+
+def from_right() -> bool:
+    """Whether lines begin at the right."""
+    return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
 
 def thousands() -> str:

@@ -12,6 +12,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QStyle
 
 from waggle import paths
+from waggle.gui.language import from_right
 
 Mode = Literal["light", "dark", "high_contrast"]
 Theme = Literal["light", "dark", "high_contrast", "system"]
@@ -148,13 +149,13 @@ class Look(QObject):
 
     def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
         """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px."""
-        made, away = QIcon(), QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        made = QIcon()
         for scale in (1, 2, 3):
             for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
                 canvas = QPixmap((size + gap) * scale, size * scale)
                 canvas.fill(Qt.GlobalColor.transparent)
                 painter = QPainter(canvas)
-                self.draw_icon(painter, name, ink, QRectF(gap * scale if away else 0, 0, size * scale, size * scale))
+                self.draw_icon(painter, name, ink, QRectF(gap * scale if from_right() else 0, 0, size * scale, size * scale))
                 painter.end()
                 canvas.setDevicePixelRatio(scale)
                 made.addPixmap(canvas, mode)

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
+from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
 from waggle.protocol.state import State
@@ -115,11 +116,6 @@ def frame(kind: str, layout: QLayout) -> QFrame:
     box.setProperty("kind", kind)
     box.setLayout(layout)
     return box
-
-
-def from_right() -> bool:
-    """Whether lines begin at the right in the language in use."""
-    return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
 
 def edges(first: int, top: int, last: int, bottom: int) -> Edges:

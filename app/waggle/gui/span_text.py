@@ -7,7 +7,6 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
-    QGuiApplication,
     QPainter,
     QTextCharFormat,
     QTextLayout,
@@ -16,6 +15,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy
 
+from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
 from waggle.gui.words import visible
@@ -61,8 +61,8 @@ def span_layout(look: Look, text: str, start: int, length: int, *, role: str, ma
     layout = QTextLayout(text, look.font(role))
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
-    option.setTextDirection(Qt.LayoutDirection.LeftToRight if role == "mono" else QGuiApplication.layoutDirection())
-    away = option.textDirection() == Qt.LayoutDirection.RightToLeft
+    away = role != "mono" and from_right()
+    option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
     option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
     layout.setTextOption(option)
     formats = [_range(text, found.start(), len(found[0]), look.colour("text_faint")) for found in ANY_TAG.finditer(text)]
