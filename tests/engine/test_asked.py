@@ -117,3 +117,12 @@ def test_what_cannot_be_written_holds_as_long_as_the_process(tmp_path):
     asked = Asked(tmp_path / "nowhere" / "asked.json")
     asked.keep(Wishes(paused=True))
     assert asked.wishes.paused
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nonsense", b"[]", b'{"paused":1}', b'{"until":1e99}', b'{"paused":true' + b" " * 5000 + b"}"]
+)
+def test_a_file_that_cannot_be_ours_asks_for_nothing(tmp_path, content):
+    file = tmp_path / "asked.json"
+    file.write_bytes(content)
+    assert Asked(file).wishes == Wishes()

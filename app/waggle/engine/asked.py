@@ -8,6 +8,8 @@ from waggle import paths
 from waggle.errors import UNREADABLE
 from waggle.protocol.rules import Wishes
 
+MAX_BYTES = 1000  # of the file: a few moments
+
 
 class Asked:
     """One for the life of the process; without a file it lasts no longer."""
@@ -34,6 +36,7 @@ class Asked:
 
 def _read(file: Path) -> Wishes:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Wishes)
+        with file.open("rb") as written:
+            return msgspec.json.decode(written.read(MAX_BYTES), type=Wishes)
     except (OSError, *UNREADABLE):  # nothing was asked for, or it is damaged
         return Wishes()
