@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 from waggle import cuda_pack
 from waggle.errors import ModelError
+from waggle.policy.fitting import unheard
 from waggle.policy.tokens import Tokens
 from waggle.policy.tokens import load as load_tokens
 from waggle.policy.training import Training
@@ -45,10 +46,6 @@ def threads_for(chosen: int) -> int:
     """How many cores to use: the chosen number, else a quarter of them, so that the computer stays pleasant to use."""
     cores = os.cpu_count() or 1
     return min(chosen, cores) if chosen else max(1, cores // 4)
-
-
-def unheard(what: str) -> None:
-    """The ear of whoever does not want to know that memory ran short."""
 
 
 def use_threads(count: int) -> None:

@@ -14,9 +14,8 @@ import numpy as np
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy import mlx_head
 from waggle.policy.checkpoint import Arrays
-from waggle.policy.choose import unheard
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying
+from waggle.policy.fitting import Fitting, trying, unheard
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows

@@ -16,9 +16,8 @@ from waggle.errors import MemoryShort, ModelError
 from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
-from waggle.policy.choose import unheard
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying
+from waggle.policy.fitting import Fitting, trying, unheard
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
