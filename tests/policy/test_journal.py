@@ -1,5 +1,7 @@
 """The journal: what was learned since the last checkpoint is learned again, to the bit; what is torn is left out."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,24 @@ def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
 
 def rounds(root, after: int, base: str = "b") -> list[int]:
     return [one.saved.round for one in journal.entries(root, after, base)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+@pytest.mark.parametrize("room", [0, 1, 40, 200])
+def test_what_a_full_disk_tears_off_stands_before_no_later_entry(tmp_path, room):
+    import resource
+
+    size = sum(journal.append(tmp_path, 0, entry(number)) for number in (1, 2))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            journal.append(tmp_path, 0, entry(3))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    for number in (3, 4):
+        journal.append(tmp_path, 0, entry(number))
+    assert rounds(tmp_path, 0) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("lost", [1, 40, 200])

@@ -69,14 +69,15 @@ def append(root: Path, after: int, entry: Entry) -> int:
     """Add an entry to the journal of the checkpoint of round `after`, for good; the bytes written. Raises OSError."""
     body = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(entry))
     line = HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
-    path = root / f"journal-r{after:08d}"
-    with path.open("ab") as file:
+    # Unbuffered: a buffer that a full disk did not take would be written again, and before the file could be cut.
+    with (root / f"journal-r{after:08d}").open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         try:
-            file.write(line)
-            file.flush()
+            written = 0
+            while written < len(line):  # a disk that is nearly full takes a part, and only then refuses
+                written += file.write(line[written:])
             os.fsync(file.fileno())
-        except OSError:  # a full disk: no torn entry may stand before the next one
+        except OSError:  # no torn entry may stand before the next one
             file.truncate(end)
             raise
     return len(line)
