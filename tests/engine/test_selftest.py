@@ -5,10 +5,15 @@ import sys
 from pathlib import Path
 
 from waggle import cli, paths
+from waggle.engine import selftest
+from waggle.engine.asked import Asked
+from waggle.protocol.rules import Wishes
+from waggle.settings import When
 
 
 def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    (tmp_path / "settings.toml").write_text(f"[when]\nidle_minutes = 240\nweek = {['.' * 24] * 7}\n")  # rules that would hold it
     assert cli.main(["selftest", "--home", str(tmp_path), "--set", "computer.threads=1"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert "parameters" in said[0]
@@ -22,6 +27,17 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
     said = capfd.readouterr()
     assert "There is no model in /nowhere" in said.out
     assert "after 0 rounds" in said.err
+
+
+def test_no_rule_holds_a_trial_back():
+    assert {one.partition("=")[0] for one in selftest.AT_ANY_TIME} == {f"when.{name}" for name in When.__struct_fields__}
+
+
+def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    Asked(tmp_path / "asked.json").keep(Wishes(paused=True))
+    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "computer.threads=1"]) == 1
+    assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 
 
 def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):

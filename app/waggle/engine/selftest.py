@@ -14,31 +14,46 @@ from waggle import paths
 from waggle.errors import EngineError
 from waggle.protocol import events, wire
 from waggle.protocol.commands import Stop
+from waggle.protocol.sentence import Sentence, sentence
+from waggle.protocol.state import State, apply
 
 ROUNDS = 3
+AT_ANY_TIME = (
+    "when.idle_minutes=0", "when.only_on_power=false", "when.week=[]", "when.not_while=[]", "when.not_full_screen=false",
+    "when.not_metered=false", "when.below_celsius=0", "when.kwh_a_day=0.0",
+)  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 after three rounds; raises EngineError where the engine failed. What it wrote is kept only in a folder of `--home`."""
+    """0 after three rounds, whatever the rules say; raises EngineError where the engine failed, or waits for something else.
+
+    What it wrote is kept only in a folder of `--home`.
+    """
     with nullcontext(arguments.home) if arguments.home else tempfile.TemporaryDirectory(prefix="waggle-") as folder:
         _play(Path(folder), tuple(arguments.set))
     return 0
 
 
 def _play(home: Path, chosen: tuple[str, ...]) -> None:
-    options = [part for value in ("swarm.solo=true", *chosen) for part in ("--set", value)]
+    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME, *chosen) for part in ("--set", value)]
     command = [*paths.program("waggle"), "engine", "--stdio", "--home", str(home), *options]
-    played = 0
+    state, played = State(), 0
+    held: Sentence | None = None
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
         assert engine.stdin is not None
         assert engine.stdout is not None
         for line in engine.stdout:
             event = wire.event(line)
             _say(event)
+            state = apply(state, event)
             played += isinstance(event, events.RoundCompleted)
-            if isinstance(event, events.RoundCompleted) and played == ROUNDS:
+            if held is None and state.phase in ("paused", "waiting"):
+                held = sentence(state)
+            if not engine.stdin.closed and (played == ROUNDS or held):
                 engine.stdin.write(wire.line(Stop(id="selftest")))
-                engine.stdin.flush()
+                engine.stdin.close()
+    if held and played < ROUNDS:
+        raise EngineError(held.says, held.detail)
     if engine.returncode or played < ROUNDS:
         title = f"The engine ended with code {engine.returncode} after {played} rounds."
         raise EngineError(title, "Install Waggle again, or send us what stands above.")
