@@ -88,6 +88,11 @@ def main(kind: str) -> int:
         case "fails":
             tell(events.EngineFailed(title="No model here.", advice="Get one."))
             return 3
+        case "fails slowly" | "stops slowly":
+            failed = events.EngineFailed(title="No room.", advice="Copy the report and start again.")
+            tell(failed if kind == "fails slowly" else events.EngineStopped(round=3))
+            sys.stdin.readline()
+            return 3 if kind == "fails slowly" else 0
         case _:
             tell(events.Preparing(part="Warming up", done=0, parts=1))
             tell(events.SettingsChanged(settings=Settings()))

@@ -1,5 +1,6 @@
 """What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,16 @@ import shiboken6
 from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
+import waggle
 from gui.recorded import ready
 from waggle.gui import kept, pausing, tray
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
+from waggle.gui.engine_process import EngineProcess
 from waggle.gui.look import Look
 from waggle.gui.notices import notices
 from waggle.gui.only_one import OnlyOne
+from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.tray import Tray
@@ -22,6 +26,7 @@ from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import State
 
+FAKE = Path(__file__).with_name("fake_engine.py")
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
 
 
@@ -121,3 +126,28 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+@pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Start again"), ("stops slowly", "Start")])
+def test_starting_is_offered_once_the_process_is_gone(
+    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    """However long it takes to go after it said why: until then no start could be carried out."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
+    shell = Shell(look, current, process, Choices(None))
+    shell.begin("home")
+    with qtbot.waitSignals([current.changed, current.changed], timeout=10_000):  # the start, and what the engine said
+        shell.start()
+    assert process.running
+    assert words not in offered(shell)
+    assert process.send(Pause(id="goes at the first word"))
+    qtbot.waitUntil(lambda: words in offered(shell), timeout=10_000)
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def offered(shell: Shell) -> list[str]:
+    return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]

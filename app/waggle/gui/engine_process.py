@@ -33,11 +33,15 @@ def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
 
 
 class EngineProcess(QObject):
-    """`told` carries every event, `refused` why a command with this id was not carried out, `ended` the end that was wanted."""
+    """`told` carries every event, `refused` why a command with this id was not carried out, `ended` the end that was wanted.
+
+    `stopped`: the process has ended, wanted or not, so `running` may say something else now.
+    """
 
     told = Signal(object)
     refused = Signal(str, str, str)
     ended = Signal()
+    stopped = Signal()
     complained = Signal(str)  # a line of its stderr
 
     def __init__(
@@ -151,6 +155,7 @@ class EngineProcess(QObject):
             self.ended.emit()
         elif not (self._hopeless or self._failed or code == 0):
             self._died(code)
+        self.stopped.emit()
 
     def _died(self, code: int) -> None:
         if self._clock() - self._started_at > HEALTHY:

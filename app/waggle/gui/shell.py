@@ -58,6 +58,7 @@ class Shell(QObject):
             source.complained.connect(self.journal.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self._ended)
+            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none is
         else:
             self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
@@ -144,7 +145,7 @@ class Shell(QObject):
         window.leave_wanted.connect(self.leave)
         window.goodbye_wanted.connect(self._say_goodbye)
         if isinstance(source, EngineProcess):
-            window.start_wanted.connect(source.start)
+            window.start_wanted.connect(self.start)
         else:
             window.show_replay(example=source.is_example)
         return window
