@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 SECONDS = 300
@@ -63,19 +65,27 @@ def attempt(window: Path, console: Path, dist: Path) -> None:
         if not picture.exists():
             sys.exit("The window left no picture.")
         if sys.platform != "win32":
-            seed(console, home / "seed")
+            seed([str(console)], home / "seed")
 
 
-def seed(console: Path, home: Path) -> None:
-    """Its first line is an address, which only p2pd can have given it."""
-    command = [str(console), "seed", "--home", str(home), "--set", "swarm.host=127.0.0.1"]
+def seed(program: Sequence[str], home: Path) -> str:
+    """Its address, which only p2pd can have given it; ends here where it says none in time."""
+    command = [*program, "seed", "--home", str(home), "--set", "swarm.host=127.0.0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = process.stdout.readline()
+        ending = threading.Timer(SECONDS, process.kill)
+        ending.start()
+        said = list[str]()
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("/"):
+                break
+        ending.cancel()
         process.terminate()
-    if "/p2p/" not in said:
-        sys.exit(f"The seed gave no address: {said!r}")
-    print(said, end="")
+    if not said or "/p2p/" not in said[-1]:
+        sys.exit(f"The seed gave no address: {''.join(said)!r}")
+    print(said[-1], end="")
+    return said[-1].strip()
 
 
 def run(*command: str) -> None:

@@ -2,10 +2,13 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
+import needs
 import notices
 import pytest
+import smoke
 import version
 import yaml
 
@@ -54,3 +57,15 @@ def test_the_licence_of_qt_is_honoured(folder):
 def test_the_notes_of_a_release_are_what_the_changelog_says_of_it():
     assert version.changes().startswith("- ")
     assert "##" not in version.changes()
+
+
+def test_the_smoke_test_hears_the_address_of_a_seed_behind_whatever_else_it_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(needs.SOURCE))
+    assert smoke.seed([sys.executable, "-m", "waggle"], tmp_path / "seed").startswith("/ip4/127.0.0.1/tcp/")
+
+
+def test_the_smoke_test_waits_for_an_address_no_longer_than_it_should(tmp_path, monkeypatch):
+    monkeypatch.setattr(smoke, "SECONDS", 0.5)
+    mute = [sys.executable, "-c", "import signal; print('0 connected', flush=True); signal.pause()"]
+    with pytest.raises(SystemExit, match="0 connected"):
+        smoke.seed(mute, tmp_path / "seed")
