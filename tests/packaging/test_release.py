@@ -33,6 +33,12 @@ def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exis
     assert "--draft" in text
 
 
+def test_the_wheel_is_installed_with_the_python_that_the_workflow_set_up_and_not_with_that_of_its_pipx():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    said = " ".join(step.get("run", "") for step in workflow["jobs"]["wheel"]["steps"])
+    assert re.findall(r"pipx (\w+) (\S+ \S+ \S+)", said) == [(verb, '--python "$(which python)"') for verb in ("run", "install")]
+
+
 def test_every_part_is_named_with_its_version_its_licence_and_its_text(folder):
     sbom = json.loads((folder / "sbom.cdx.json").read_text(encoding="utf-8"))
     assert (sbom["bomFormat"], sbom["specVersion"]) == ("CycloneDX", "1.6")
