@@ -23,7 +23,12 @@ def test_equal_rewards_and_crumbs_teach_nothing(rewards):
 
 
 def test_the_gate_keeps_others_successes_and_drops_their_misses():
-    np.testing.assert_array_equal(gate_external(np.array([1.5, -0.5, 0.0], np.float32)), [1.5, 0.0, 0.0])
+    np.testing.assert_array_equal(gate_external(np.array([1.5, -0.5, 0.0], np.float32), (1, 1, 1)), [1.5, 0.0, 0.0])
+
+
+def test_the_gate_asks_how_a_whole_completion_did_where_its_tokens_differ():
+    advantages = np.array([0.4, -0.1, 0.2, -0.5], np.float32)
+    np.testing.assert_array_equal(gate_external(advantages, (2, 2)), np.array([0.4, 0.0, 0.0, 0.0], np.float32))
 
 
 def test_a_spread_of_just_the_span_teaches_though_its_difference_is_a_little_less():

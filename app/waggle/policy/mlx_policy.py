@@ -194,7 +194,7 @@ class MlxPolicy:
         loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns:
-            miss = _expected(learned, normed) - _joined(returns)
+            miss = _expected(learned, mx.stop_gradient(normed)) - _joined(returns)  # it reads the model, and never moves it
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         cut = (clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
         return loss, cut

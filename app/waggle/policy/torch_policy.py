@@ -214,7 +214,7 @@ class TorchPolicy:
         )
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
-            miss = self._critic(normed.float())[:, 0] - self._joined(returns)
+            miss = self._critic(normed.detach().float())[:, 0] - self._joined(returns)  # it reads the model, and never moves it
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         cut = (clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()

@@ -31,10 +31,13 @@ def group_advantages(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDAr
     return scaled.astype(np.float32)
 
 
-def gate_external(advantages: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Learn from others' successes only: a peer's completion that did badly gets no weight.
+def gate_external(advantages: NDArray[np.float32], lengths: Sequence[int]) -> NDArray[np.float32]:
+    """Learn from others' successes only: a peer's completion that did badly gets no weight. (N,) of G completions' `lengths`.
+
+    Where a critic values single tokens, a completion did badly that did so on average, and of the others the good tokens count.
 
     With one update per batch the ratio against oneself is always 1, so clipping never limits pushing down an external
     completion that is unlikely here already; plain SAPO at 4/4 took off early and collapsed for that reason.
     """
-    return np.maximum(advantages, np.float32(0.0))
+    well = [part.sum() > 0 for part in np.split(advantages, np.cumsum(lengths)[:-1])]
+    return np.where(np.repeat(well, lengths), np.maximum(advantages, np.float32(0.0)), np.float32(0.0))

@@ -9,7 +9,7 @@ from waggle.rl.advantage import teaches
 from waggle.rl.objective import Clip
 from waggle.rl.rule import Floats, Rule, Scored, Teaching, mean_of_means
 
-DISCOUNT = 0.95  # GAE's lambda; gamma is 1: an answer is worth as much however long it takes to write
+LAMBDA = 0.95  # of GAE; gamma is 1: an answer is worth as much however long it takes to write
 
 
 def teach(scored: Scored) -> Teaching:
@@ -36,7 +36,7 @@ def advantages(reward: float, values: Floats) -> Floats:
     kept = np.zeros(len(delta), np.float32)
     running = 0.0
     for t in reversed(range(len(delta))):
-        running = float(delta[t]) + DISCOUNT * running
+        running = float(delta[t]) + LAMBDA * running
         kept[t] = running
     return kept
 

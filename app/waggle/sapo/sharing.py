@@ -80,7 +80,7 @@ class Gated(Plain):
     """Uniform draws; of peers' completions only those that did better than their group count."""
 
     def temper(self, peer: PeerGroup) -> Floats:
-        return gate_external(peer.advantage)
+        return gate_external(peer.advantage, peer.lengths)
 
 
 class Adaptive(Gated):

@@ -105,6 +105,19 @@ def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(backend,
     assert found["critic.bias"].item() == pytest.approx(-0.19, rel=1e-3)
 
 
+def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
+    """Whoever writes a completion decides what it returns: through the critic no stranger may pull at the model."""
+    policy = backend.open(llama)
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    zeros, weight, returns = np.zeros(3, np.float32), np.full(3, 1 / 3, np.float32), np.ones(3, np.float32)
+    batch = GroupBatch(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
+    for _ in range(3):
+        policy.step([batch], StepParams(learning_rate=1e-2))
+    assert policy.values([batch])[0].min() > 0
+    for name, weight in policy.state()[0].items():
+        np.testing.assert_array_equal(weight, before[name], err_msg=name)
+
+
 def test_a_stop_in_the_middle_of_an_update_changes_nothing(backend, llama):
     policy = backend.open(llama, pass_tokens=1)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
