@@ -73,6 +73,13 @@ class CausalLM:
         return found or self.weights
 
     @property
+    def sharing_heads(self) -> int:
+        """How many query heads share the keys and values of one."""
+        config = self.holder.config
+        heads: int = config.num_attention_heads
+        return heads // int(getattr(config, "num_key_value_heads", None) or heads)
+
+    @property
     def bytes_per_token(self) -> int:
         """About what one token of a training pass keeps in memory for its backward pass."""
         if self.recompute:

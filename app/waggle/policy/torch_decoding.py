@@ -60,7 +60,8 @@ class TorchRows:
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> torch.Tensor:
         """The states (P, D) after each of some prompts, from the `first` on; their keys and values are kept."""
-        packing = Packing([prompt_row(prompt) for prompt in prompts], self._device, self._model.precision, buckets=1)
+        rows, model = [prompt_row(prompt) for prompt in prompts], self._model
+        packing = Packing(rows, self._device, model.precision, model.sharing_heads, buckets=1)
         cells = torch.from_numpy(prompt_cells(prompts)).to(self._device)  # (P, T)
 
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -17,8 +17,9 @@ Objective = Callable[[torch.Tensor, slice], torch.Tensor]  # log-probs of some r
 def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, at_once: int) -> torch.Tensor:
     """Log-probs (N,) of the targets, without a gradient; `at_once` is how many scores are held."""
     found = torch.empty(len(normed), device=normed.device)
+    product = weight.to(normed.dtype)
     for rows in _parts(len(normed), len(weight), at_once):
-        chances, likely = _chances(_scores(normed[rows], weight, temperature), targets[rows])
+        chances, likely = _chances(_scores(normed[rows], product, temperature), targets[rows])
         found[rows] = likely - chances.sum(-1).log()
     return found
 
@@ -99,7 +100,7 @@ def _parts(rows: int, vocabulary: int, at_once: int) -> Iterator[slice]:
 
 def _scores(normed: torch.Tensor, weight: torch.Tensor, temperature: float) -> torch.Tensor:
     cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
-    return F.linear(cooled, weight.to(normed.dtype)).float()
+    return F.linear(cooled, weight).float()
 
 
 def _chances(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

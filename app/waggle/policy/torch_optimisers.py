@@ -17,6 +17,7 @@ BETAS = (0.9, 0.95)
 DECAY = 0.8  # Adafactor's second moment forgets with 1 - t^-0.8
 TINY = 1e-30  # added to squares
 BLOCK = 1 << 22  # numbers worked on at once in fp32
+ALL_BITS = (-(1 << 63), (1 << 63) - 1)
 Parameters = Mapping[str, torch.nn.Parameter]
 
 
@@ -139,7 +140,8 @@ class Adafactor:
         blocks = list(_blocks(matrix))
         square = sum(float(self._update(name, gradient[rows], rows).square_().sum()) for rows in blocks)
         size = learning_rate / max(1.0, (square / matrix.numel()) ** 0.5)
-        noise = generator(0, "rounding", number, zlib.crc32(name.encode())).bit_generator
+        noise = torch.Generator(matrix.device)
+        noise.manual_seed(int(generator(0, "rounding", number, zlib.crc32(name.encode())).integers(1 << 63)))
         for rows in blocks:
             moved = matrix[rows].float().sub_(self._update(name, gradient[rows], rows), alpha=size)
             matrix[rows] = moved if matrix.dtype == torch.float32 else _rounded(moved, noise)
@@ -204,9 +206,10 @@ def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
     return [torch.cat(rows), columns / len(gradient)]
 
 
-def _rounded(values: torch.Tensor, noise: np.random.BitGenerator) -> torch.Tensor:
+def _rounded(values: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
     """fp32 to bfloat16, up or down by chance so that the mean is right. Sixteen bits are dropped: sixteen are drawn."""
     count = values.numel()
-    drawn = torch.from_numpy(np.atleast_1d(noise.random_raw(-(-count // 4))).view(np.uint16)[:count].astype(np.int32))
-    bits = values.view(torch.int32).add_(drawn.view(values.shape).to(values.device))
+    drawn = torch.randint(*ALL_BITS, (-(-count // 4),), dtype=torch.int64, device=values.device, generator=noise)
+    signed = drawn.view(torch.int16)[:count].view(values.shape)  # four of them in each; from -2^15 on
+    bits = values.view(torch.int32).add_(signed).add_(1 << 15)
     return bits.bitwise_and_(-(1 << 16)).view(torch.float32).to(torch.bfloat16)

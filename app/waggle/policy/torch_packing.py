@@ -16,15 +16,15 @@ from waggle.rl.batch import Floats
 class _Grid:
     queries: torch.Tensor  # (B * Q,)
     keys: torch.Tensor  # (B * K,)
-    mask: torch.Tensor  # (B, 1, Q, K) added to the scores
+    mask: torch.Tensor  # (B, 1, times * Q, K) added to the scores
     rows: int
 
 
 class Packing:
-    """A layout of rows on a device; see `packing.Layout`."""
+    """A layout of rows on a device; see `packing.Layout`. `times` query heads share the keys and values of one."""
 
     def __init__(
-        self, rows: Sequence[Row], device: torch.device, precision: torch.dtype = torch.float32, *, buckets: int = BUCKETS
+        self, rows: Sequence[Row], device: torch.device, precision: torch.dtype, times: int, *, buckets: int = BUCKETS
     ) -> None:
         self._layout = lay_out(rows, buckets)
 
@@ -33,7 +33,7 @@ class Packing:
 
         self.tokens, self.positions = place(self._layout.tokens), place(self._layout.positions)
         self.sources, self.targets = place(self._layout.sources), place(self._layout.targets)
-        self._grids = [_grid(bucket, device, precision) for bucket in self._layout.buckets]
+        self._grids = [_grid(bucket, device, precision, times) for bucket in self._layout.buckets]
         self._back = place(self._layout.back)
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -51,15 +51,12 @@ class Packing:
 
 
 def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scaled dot products over (B, heads, Q, width), where several query heads may share the keys and values of one.
+    """Scaled dot products over (B, heads, Q, width), where `times` query heads share the keys and values of one.
 
-    Heads that share ask one after another, as if they were more queries of one head: no backend has to copy keys for that.
+    Heads that share ask one after another, as if they were times * Q queries of one head: no backend has to copy keys for that.
     """
     batch, heads, length, width = queries.shape
-    times = heads // keys.shape[1]
-    together = queries.reshape(batch, -1, times * length, width)
-    if length > 1 and times > 1:
-        mask = mask.repeat(1, 1, times, 1)
+    together = queries.reshape(batch, keys.shape[1], -1, width)
     if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
         scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
         return (scores @ values).view(batch, heads, length, width)
@@ -71,7 +68,7 @@ def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
     return part.index_select(0, cells).view(rows, -1, *part.shape[1:]).transpose(1, 2)
 
 
-def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype) -> _Grid:
+def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype, times: int) -> _Grid:
     queries, keys, closed = (torch.from_numpy(part).to(device) for part in (bucket.queries, bucket.keys, ~bucket.sees))
     mask = torch.zeros(closed.shape, device=device, dtype=precision).masked_fill_(closed, -torch.inf)
-    return _Grid(queries, keys, mask[:, None], bucket.rows)
+    return _Grid(queries, keys, mask.repeat(1, times, 1)[:, None], bucket.rows)

@@ -225,7 +225,7 @@ class TorchPolicy:
 
     def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
         """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
-        packing = Packing([group_row(text) for text in texts], self._device, self._model.precision)
+        packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, hidden.index_select(0, packing.sources)
 
