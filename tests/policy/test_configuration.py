@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -37,6 +38,14 @@ def test_it_says_what_transformers_says(kind, tmp_path):
     np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_it_knows_every_weight(kind, tied, tmp_path):
+    folder = make_model(kind, tmp_path, tied=tied)
+    stored = {name: tuple(weight.shape) for name, weight in load_file(folder / "model.safetensors").items()}
+    assert configuration.read(folder).weights() == stored
+
+
 def test_a_file_from_before_transformers_5_means_the_same(tmp_path):
     ours = read(tmp_path, PLAIN | OLD_LLAMA3)
     assert (ours.num_key_value_heads, ours.head_dim, ours.dtype) == (4, 8, "bfloat16")
@@ -54,6 +63,8 @@ def test_a_file_from_before_transformers_5_means_the_same(tmp_path):
         ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding attention"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"dtype": "float8_e4m3fn"}, "weights in float8_e4m3fn"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised models"),
+        ({"quantization": {"group_size": 64, "bits": 4}}, "quantised models"),
         ({"hidden_size": "wide"}, "cannot be read"),
         ({"num_attention_heads": [4]}, "cannot be read"),
         ({"rope_parameters": "default"}, "cannot be read"),

@@ -178,7 +178,13 @@ def _norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
 def _load(folder: Path, kept: torch.dtype) -> Any:
     configuration.read(folder)
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()  # what it reports is refused below
     try:
-        return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=kept)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
+        )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+    if missing := sorted(report["missing_keys"]):  # transformers would make random numbers of them, others at every start
+        raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", "Copy or download it again.")
+    return model

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from waggle.errors import ModelError
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
+QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever its configuration says
 PRECISIONS = ("float32", "bfloat16", "float16")
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -43,6 +45,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     rms_norm_eps: float = 1e-6
     hidden_act: str = "silu"
     tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
     max_position_embeddings: Positive = 2048
     dtype: str = "float32"
     rope: Rope = Rope()
@@ -54,7 +58,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return size * (count * self.hidden_size + layer if recompute else count * layer)
 
     def weights(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the weights that a model must have, by Hugging Face's names; biases stand where the file has some."""
+        """The shapes of the weights that a model has, by Hugging Face's names."""
         width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
         keys = self.num_key_value_heads * self.head_dim
         layer: dict[str, tuple[int, ...]] = {
@@ -70,11 +74,20 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         }
         if self.model_type == "qwen3":
             layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
-        found: dict[str, tuple[int, ...]] = {"model.embed_tokens": (self.vocab_size, width), "model.norm": (width,)}
+        layer = {f"{name}.weight": size for name, size in layer.items()}
+        layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
+        found: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab_size, width), "model.norm.weight": (width,)}
         found |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
         if not self.tie_word_embeddings:
-            found["lm_head"] = (self.vocab_size, width)
-        return {f"{name}.weight": size for name, size in found.items()}
+            found["lm_head.weight"] = (self.vocab_size, width)
+        return found
+
+    def _biased(self) -> Iterator[str]:
+        """The products of a layer to which a bias is added."""
+        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if self.attention_bias else ()
+        yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
+        if self.mlp_bias and self.model_type == "llama":
+            yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
 
     def frequencies(self) -> NDArray[np.float32]:
         """(head_dim / 2,): by which angle each pair of a head turns from one position to the next."""
@@ -134,6 +147,8 @@ def _check(found: Configuration, raw: dict[str, Any]) -> None:
         raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
     if found.hidden_act != "silu":
         raise ModelError(f"Waggle does not know the activation {found.hidden_act}.", "Choose a plain model.")
+    if raw.get("quantization_config") or raw.get("quantization"):
+        raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
     if found.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {found.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
 

@@ -131,20 +131,19 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
 def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
     """Every weight of the model, in memory: loading is lazy, and would read a file that somebody changes meanwhile."""
     found: Weights = {}
+    wanted = shape.weights()
     try:
         for path in sorted(folder.glob("model*.safetensors")):
             loaded = mx.load(str(path))
             assert isinstance(loaded, dict)
-            for name in [name for name in loaded if _belongs(name, shape)]:
+            for name in loaded.keys() & wanted.keys():
+                if not mx.issubdtype(loaded[name].dtype, mx.floating):  # codes, of which 8-bit floats are read as integers
+                    raise ValueError(f"{name} is quantised")
                 found[name] = loaded.pop(name).astype(kept)
                 mx.eval(found[name])  # one after another: never the whole model in two precisions
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    for name, expected in shape.weights().items():
+    for name, expected in wanted.items():
         if name not in found or found[name].shape != expected:
             raise ModelError(f"The model in {folder} cannot be read: {name} is not there.", "Copy or download it again.")
     return found
-
-
-def _belongs(name: str, shape: Configuration) -> bool:
-    return name in shape.weights() or name.endswith("_proj.bias")

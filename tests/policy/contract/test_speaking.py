@@ -1,8 +1,11 @@
 """The contract of a policy that speaks: it computes what transformers computes, and samples what its noise says."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from policy.contract.backends import BACKENDS
 from policy.contract.groups import STOP, batches, prompts, reference, sample, true_logprobs
@@ -109,3 +112,32 @@ def test_a_folder_that_holds_no_whole_model_is_refused(backend, tmp_path, llama)
     (tmp_path / "model.safetensors").write_bytes((llama / "model.safetensors").read_bytes()[:5000])
     with pytest.raises(ModelError, match="cannot be read"):
         backend.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("llama", "model.layers.0.mlp.down_proj.weight"),
+        ("qwen2", "model.layers.1.self_attn.q_proj.bias"),
+        ("biases", "model.layers.0.mlp.up_proj.bias"),
+        ("untied", "lm_head.weight"),
+    ],
+)
+def test_a_model_of_which_a_weight_is_missing_is_refused(backend, tmp_path, folders, kind, name):
+    shutil.copytree(folders[kind], tmp_path, dirs_exist_ok=True)
+    whole = load_file(tmp_path / "model.safetensors")
+    save_file(
+        {other: weight for other, weight in whole.items() if other != name}, tmp_path / "model.safetensors", {"format": "pt"}
+    )
+    with pytest.raises(ModelError, match=f"{name} is not there"):
+        backend.open(tmp_path)
+
+
+def test_weights_in_eight_bits_are_refused_by_mlx_which_reads_their_codes(tmp_path, llama):
+    mlx_policy = pytest.importorskip("waggle.policy.mlx_policy")
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    name = "model.layers.0.mlp.up_proj.weight"
+    whole = load_file(tmp_path / "model.safetensors")
+    save_file(whole | {name: whole[name].to(torch.float8_e4m3fn)}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=f"{name} is quantised"):
+        mlx_policy.MlxPolicy(tmp_path)
