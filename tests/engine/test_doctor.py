@@ -1,14 +1,24 @@
 """The doctor looks at everything, and its report names no person, key or address."""
 
 import argparse
+import contextlib
 import platform
+import sqlite3
 
+import msgspec
 import pytest
 
 from waggle import log, paths
-from waggle.engine import doctor
+from waggle.engine import doctor, model
 from waggle.engine.history import History
+from waggle.policy import checkpoint
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.settings import Model
 from waggle.swarm import identity
+
+
+def saved(round_: int, base: str) -> checkpoint.Saved:
+    return checkpoint.Saved(round=round_, step=9, epoch=1, charter="ab" * 32, base=base, completions=768)
 
 
 def run(home, capsys) -> tuple[int, str]:
@@ -48,6 +58,32 @@ def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, conte
     code, said = run(tmp_path, capsys)
     assert (code, says in said) == (1, True), said
     assert (tmp_path / name).read_bytes() == content
+
+
+def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
+    home = paths.Home(tmp_path).prepare()
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(Model(folder="/another")))
+    policy = TorchPolicy(paths.starter())
+    checkpoint.save(home.checkpoints, policy, saved(7, "another"))
+    own = model.home_of(home, Model()).prepare()
+    checkpoint.save(own.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
+    History(own.history).close()
+    code, said = run(tmp_path, capsys)
+    assert code == 0, said
+    assert "saved state: 12 rounds in a whole checkpoint" in said
+    assert "history: 0 rounds, ok" in said
+
+
+def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
+    folder = tmp_path / "a#b%"
+    home = paths.Home(folder).prepare()
+    History(home.history).close()
+    with contextlib.closing(sqlite3.connect(home.history)) as other:
+        other.execute("pragma journal_mode = delete")
+        other.execute("begin exclusive")
+        code, said = run(folder, capsys)
+    assert (code, "BAD  history: it cannot be read (database is locked)" in said) == (1, True), said
+    assert "history: 0 rounds, ok" in run(folder, capsys)[1]
 
 
 def test_a_report_names_nobody(tmp_path):

@@ -17,6 +17,7 @@ from pathlib import Path
 import waggle
 from waggle import log, paths, settings
 from waggle.engine import control, ctl, model
+from waggle.engine.history import DAMAGED, HINDERED
 from waggle.engine.readings import Reader
 from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
@@ -114,6 +115,7 @@ def _charter(_home: paths.Home) -> Finding:
 
 
 def _saved_state(home: paths.Home) -> Finding:
+    home = _of_the_model(home)
     base = checkpoint.base_of(model.folder_of(settings.read(home.settings).model))
     if not any(home.checkpoints.glob("r[0-9]*")):
         return Finding("saved state", None, "none yet")
@@ -125,15 +127,24 @@ def _saved_state(home: paths.Home) -> Finding:
 
 
 def _history(home: paths.Home) -> Finding:
+    home = _of_the_model(home)
     if not home.history.exists():
         return Finding("history", None, "none yet")
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{home.history}?mode=ro", uri=True)) as database:
+        with contextlib.closing(sqlite3.connect(f"{home.history.absolute().as_uri()}?mode=ro", uri=True)) as database:
             (said,) = database.execute("pragma quick_check(1)").fetchone()
             (count,) = database.execute("select count(*) from rounds").fetchone()
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+        if code & 0xFF in HINDERED:  # says nothing of the file
+            return Finding("history", False, f"it cannot be read ({error})")
         return Finding("history", False, f"damaged ({error}): the engine sets it aside and rebuilds it from its record")
     return Finding("history", said == "ok", f"{count} rounds, {said}")
+
+
+def _of_the_model(home: paths.Home) -> paths.Home:
+    """With the place where what is trained of the model that is chosen now is kept."""
+    return model.home_of(home, settings.read(home.settings).model)
 
 
 def _rules(home: paths.Home) -> Finding:
