@@ -35,13 +35,15 @@ def notices(folder: Path) -> None:
 
 
 def deb(folder: Path, named: str, to: Path) -> Path:
-    """/opt/waggle, a link in /usr/bin, the desktop entry, metainfo and icon. The databases are dpkg triggers of others."""
+    """/opt/waggle, a link in /usr/bin, what a desktop wants to know, and services that nobody starts but the person."""
     stage = folder.parent / "deb"
     shutil.rmtree(stage, ignore_errors=True)
     shutil.copytree(folder, stage / "opt/waggle", symlinks=True, copy_function=os.link)
     put(HERE / f"linux/{NAME}.desktop", stage / f"usr/share/applications/{NAME}.desktop")
     put(HERE / f"linux/{NAME}.metainfo.xml", stage / f"usr/share/metainfo/{NAME}.metainfo.xml")
     put(ICON, stage / f"usr/share/icons/hicolor/scalable/apps/{NAME}.svg")
+    put(HERE / "services/waggle-engine.service", stage / "usr/lib/systemd/user/waggle-engine.service")
+    put(HERE / "waggle-seed.service", stage / "usr/lib/systemd/system/waggle-seed.service")
     put(HERE / "linux/copyright", stage / "usr/share/doc/waggle/copyright")
     with gzip.GzipFile(stage / "usr/share/doc/waggle/changelog.gz", "wb", mtime=0) as packed:
         packed.write((HERE.parent / "CHANGELOG.md").read_bytes())

@@ -1,6 +1,8 @@
 """What the Linux packages say of themselves; building them is `dev.py package`."""
 
 import configparser
+import plistlib
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -60,6 +62,37 @@ def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path
     listed = subprocess.check_output(["dpkg-deb", "--contents", package], text=True)
     assert "usr/bin/waggle -> /opt/waggle/waggle" in listed
     assert "-rwxr-xr-x root/root" in next(line for line in listed.splitlines() if line.endswith("opt/waggle/waggle"))
+    assert "usr/lib/systemd/user/waggle-engine.service" in listed
+    assert "usr/lib/systemd/system/waggle-seed.service" in listed
+
+
+@pytest.mark.parametrize("service", ["services/waggle-engine.service", "waggle-seed.service"])
+def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alone(service):
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.optionxform = str
+    unit.read(HERE / service, encoding="utf-8")
+    told = unit["Service"]
+    program, *rest = told["ExecStart"].split()
+    if program == "/usr/bin/env":
+        program = rest[0]
+        assert {"%h/.local/bin", "/usr/bin"} <= set(told["Environment"].removeprefix("PATH=").split(":"))
+    assert program in ("waggle", "/usr/bin/waggle")
+    assert told["KillMode"] == "mixed"
+
+
+def test_services_of_other_systems_start_what_their_installers_put_there():
+    agent = plistlib.loads((HERE / "services/io.waggle.engine.plist").read_bytes())
+    assert agent["ProgramArguments"] == ["/Applications/Waggle.app/Contents/MacOS/waggle-console", "engine"]
+    task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
+    place = re.search(r'InstallDir "\$LOCALAPPDATA(.*)\$\{APP\}"', (HERE / "windows/waggle.nsi").read_text(encoding="utf-8"))
+    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\waggle-console.exe</Command>" in task
+
+
+def test_the_container_compiles_what_has_no_wheel_and_leaves_the_compiler_behind():
+    compiling, _, running = (HERE / "seed.containerfile").read_text(encoding="utf-8").partition("\nFROM ")[2].partition("\nFROM ")
+    assert compiling.index("gcc") < compiling.index("pip install")
+    assert "gcc" not in running
+    assert 'ENTRYPOINT ["/opt/waggle/bin/waggle"' in running
 
 
 def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path):
