@@ -1,6 +1,7 @@
 """The control socket."""
 
 import asyncio
+import inspect
 import sqlite3
 import stat
 import subprocess
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from waggle.engine import control, ctl
+from waggle.engine import control, ctl, desk, lifecycle
 from waggle.errors import EngineError
 from waggle.paths import Home
 from waggle.protocol import commands, events, wire
@@ -30,6 +31,11 @@ async def home(tmp_path, request, monkeypatch):
 async def test_a_command_is_answered_through_the_socket(home):
     answers = await asyncio.to_thread(control.ask, home, commands.Resume(id="42"))
     assert answers == [events.CommandDone(id="42")]
+
+
+def test_whoever_asks_waits_longer_than_the_engine_takes_to_say_why_it_does_not():
+    waits = inspect.signature(control.ask).parameters["seconds"].default
+    assert waits > desk.AGAIN_SECONDS + lifecycle.PAUSE_SECONDS
 
 
 async def test_only_this_user_can_reach_the_socket(home):

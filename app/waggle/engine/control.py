@@ -21,6 +21,9 @@ from waggle.protocol.state import AnyEvent
 
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see loopback.py
 KNOCK = 5.0  # seconds for an engine that runs to be noticed
+AGAIN_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
+PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
+ANSWER_SECONDS = AGAIN_SECONDS + PAUSE_SECONDS + KNOCK  # whoever asks waits longer than the engine, and hears its own words
 LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
@@ -93,7 +96,7 @@ def runs(home: Home) -> bool:
     return True
 
 
-def ask(home: Home, command: AnyCommand, seconds: float = 30.0) -> list[AnyEvent]:
+def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> list[AnyEvent]:
     """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
     try:
         with _connect(home, seconds) as connection:

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Callable
 
 from waggle.engine.asked import Asked
+from waggle.engine.control import AGAIN_SECONDS
 from waggle.engine.lifecycle import Lifecycle
 from waggle.errors import EngineError
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
-
-PATIENCE = 60.0  # seconds for the old swarm to be left
 
 
 class Desk:
@@ -45,7 +44,7 @@ class Desk:
         """Raises WaggleError for what cannot be done."""
         self.stopped = self.stopped or isinstance(command, Stop)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(AGAIN_SECONDS):
                 while (lifecycle := self._lifecycle) is None:  # it may have risen again before this is heard
                     await self._there.wait()
         except TimeoutError as error:

@@ -84,5 +84,5 @@ def _stop(home: paths.Home) -> None:
     if not home.control.is_dir():
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
-        control.ask(home, Stop(id="goodbye"))
+        control.ask(home, Stop(id="goodbye"), STOP_SECONDS)
     control.claim(home, STOP_SECONDS).release()

@@ -14,6 +14,7 @@ from typing import TypeVar, assert_never
 from msgspec.structs import replace
 
 from waggle.engine.asked import Asked
+from waggle.engine.control import PAUSE_SECONDS
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.models import Models
@@ -33,7 +34,6 @@ from waggle.swarm.trust import Choice
 
 Part = TypeVar("Part")
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
-PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 
 
 def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
