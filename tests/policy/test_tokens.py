@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from tokenizers import Tokenizer
 
 from waggle import paths
 from waggle.errors import ModelError
@@ -17,6 +18,16 @@ def test_a_control_token_in_a_text_is_encoded_as_plain_text_and_comes_back(text)
     assert tokens.stop not in ids
     assert 0 not in ids  # the padding token
     assert tokens.decode(ids) == text
+
+
+def test_a_text_is_read_whole_though_the_file_bids_to_cut_and_to_pad_it(tmp_path):
+    shutil.copy(paths.starter() / "config.json", tmp_path)
+    tokenizer = Tokenizer.from_file(str(paths.starter() / "tokenizer.json"))
+    tokenizer.enable_truncation(5)
+    tokenizer.enable_padding(length=8)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for text in ("What is 3 + 4?" * 5, "3"):
+        assert load(tmp_path).prompt(text).tolist() == load(paths.starter()).encode(text).tolist()
 
 
 def test_a_folder_without_words_and_a_damaged_file_are_named(tmp_path):

@@ -83,6 +83,8 @@ def load(folder: Path) -> Tokens:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:
         raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Download the model again.") from error
+    tokenizer.no_truncation()  # as some files bid, for what they were made for
+    tokenizer.no_padding()
     chat = read_chat(folder)
     stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
     return Tokens(tokenizer, _stop_token(folder) if stop is None else stop, chat)
