@@ -2,7 +2,11 @@
 
 import weakref
 
+import pytest
+import torch
+
 from waggle import paths
+from waggle.errors import ModelError
 from waggle.policy.choose import let_go, open_policy
 
 
@@ -14,3 +18,11 @@ def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measur
     del opened, circle
     let_go()
     assert policy() is None
+
+
+@pytest.mark.parametrize("device", ["cuda", "xpu"])
+def test_a_device_that_is_not_here_is_refused_in_words(device):
+    if getattr(torch, device).is_available():
+        pytest.skip("it is here")
+    with pytest.raises(ModelError, match=f"torch finds no device {device} here"):
+        open_policy(paths.starter(), device=device, threads=1)

@@ -143,6 +143,8 @@ def _torch_device(wanted: str) -> tuple[str, str]:
     import torch
 
     if wanted != "auto":
+        if wanted != "cpu" and not getattr(torch, wanted).is_available():
+            raise ModelError(f"torch finds no device {wanted} here.", "Set computer.device to auto.")
         return wanted, "chosen in the settings"
     if torch.cuda.is_available():
         return "cuda", f"{torch.cuda.get_device_name()} was found"
