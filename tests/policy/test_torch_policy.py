@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from policy.models import KINDS, make_model
-from waggle.errors import ModelError, Stopped
+from waggle.errors import MemoryShort, ModelError, Stopped
 from waggle.policy import decoding
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.policy.torch_policy import TorchPolicy, _memory_errors
 from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
@@ -269,3 +269,32 @@ def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(llama):
     metrics = llama.step([broken], StepParams(learning_rate=1e-2))
     assert (metrics.taken, metrics.loss, llama.steps) == (False, 0.0, 0)
     assert all(np.array_equal(before[name], array) for name, array in llama.state()[0].items())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        torch.AcceleratorError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"),
+    ],
+)
+def test_what_libraries_say_for_want_of_memory_is_understood(error):
+    with pytest.raises(MemoryShort), _memory_errors():
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotImplementedError("The operator 'aten::_foo' is not currently implemented for the XPU device."),
+        RecursionError("maximum recursion depth exceeded"),
+        torch.AcceleratorError("CUDA error: device-side assert triggered"),
+        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+    ],
+)
+def test_a_fault_is_not_taken_for_want_of_memory(error):
+    with pytest.raises(type(error)), _memory_errors():
+        raise error

@@ -28,8 +28,11 @@ from waggle.policy.weights import is_bits
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
 
-# What torch and oneDNN below it say, as a plain RuntimeError, for want of ordinary memory.
-SHORT = ("DefaultCPUAllocator", "could not create a primitive")
+# What torch and the libraries below it say for want of memory, as a RuntimeError of some kind.
+SHORT = (
+    "DefaultCPUAllocator", "could not create a primitive", "out of memory", "STATUS_ALLOC_FAILED", "OUT_OF_DEVICE_MEMORY",
+    "OUT_OF_HOST_MEMORY",
+)  # fmt: skip
 
 
 class TorchPolicy:
@@ -245,6 +248,7 @@ def _memory_errors() -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if type(error) is RuntimeError and not any(words in str(error) for words in SHORT):
+        plain = not isinstance(error, torch.OutOfMemoryError | MemoryError)
+        if plain and not any(words in str(error) for words in SHORT):
             raise
         raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
