@@ -59,6 +59,15 @@ def test_a_link_that_stands_by_itself_is_an_invite(given):
     assert cli.parser().parse_args(cli._with_invite(given)).invite == "waggle://join?x"
 
 
+@pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
+def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door):
+    (tmp_path / "file").touch()
+    assert cli.main([door, "--home", str(tmp_path / "file" / "home")]) == 1
+    said = capfd.readouterr()
+    assert "Not a directory." in said.out + said.err
+    assert "Traceback" not in said.err
+
+
 def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("identity.key", "logs/waggle.log", "history.sqlite"):

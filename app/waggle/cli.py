@@ -26,12 +26,18 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
-        sys.stderr.write(f"waggle: {error.title}\n")
-        if error.advice:
-            sys.stderr.write(f"        {error.advice}\n")
-        return 1
+        return _refused(error)
+    except (PermissionError, NotADirectoryError) as error:  # somebody else's folder, or none: nothing was begun
+        return _refused(WaggleError(f"{error.filename} cannot be used: {error.strerror}.", "Choose another with --home."))
     except KeyboardInterrupt:
         return 130
+
+
+def _refused(error: WaggleError) -> int:
+    sys.stderr.write(f"waggle: {error.title}\n")
+    if error.advice:
+        sys.stderr.write(f"        {error.advice}\n")
+    return 1
 
 
 def _with_invite(given: list[str]) -> list[str]:

@@ -151,6 +151,15 @@ def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):
         control.ask(Home(tmp_path), commands.Status(id="1"))
 
 
+def test_a_folder_that_cannot_be_looked_into_is_named_with_the_reason(tmp_path):
+    (tmp_path / "file").touch()
+    home = Home(tmp_path / "file")
+    with pytest.raises(EngineError, match="cannot be asked: Not a directory"):
+        control.ask(home, commands.Status(id="1"))
+    with pytest.raises(NotADirectoryError):
+        control.runs(home)
+
+
 def test_a_long_folder_name_still_gets_a_socket(tmp_path):
     path = control.socket_path(Home(tmp_path / ("x" * 200)))
     assert len(str(path)) <= control.LONGEST_PATH

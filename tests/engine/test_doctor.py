@@ -74,6 +74,12 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     assert "history: 0 rounds, ok" in said
 
 
+def test_a_home_that_is_no_folder_is_reported_on_to_the_end(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    code, said = run(tmp_path / "file", capsys)
+    assert (code, "BAD  engine: [Errno 20] Not a directory" in said) == (1, True), said
+
+
 def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
     folder = tmp_path / "a#b%"
     home = paths.Home(folder).prepare()

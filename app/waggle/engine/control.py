@@ -25,6 +25,7 @@ AGAIN_SECONDS = 60.0  # for an engine that starts again to leave the old swarm a
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 ANSWER_SECONDS = AGAIN_SECONDS + PAUSE_SECONDS + KNOCK  # whoever asks waits longer than the engine, and hears its own words
 LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
+NOBODY = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
 
@@ -86,12 +87,12 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 
 
 def runs(home: Home) -> bool:
-    """Whether an engine listens for this folder."""
+    """Whether an engine listens for this folder; raises OSError where that cannot be told."""
     try:
         _connect(home, KNOCK).close()
     except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
         return True
-    except OSError:
+    except NOBODY:
         return False
     return True
 
@@ -108,8 +109,11 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
                     return answers
     except TimeoutError as error:
         raise EngineError("The engine does not answer.", "Wait a moment, or look at its log.") from error
-    except (FileNotFoundError, ConnectionError) as error:
+    except NOBODY as error:
         raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
+    except OSError as error:  # somebody else's, or no folder at all
+        title = f"The engine of {home.root} cannot be asked: {error.strerror or error}."
+        raise EngineError(title, "Ask as who started it, or name its folder with --home.") from error
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 
 

@@ -52,7 +52,9 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     """The findings, then the last warnings, with everything left out that says who and where."""
     marks = {True: "ok ", False: "BAD", None: "   "}
     lines = [f"{marks[finding.well]}  {finding.what}: {finding.says}" for finding in findings]
-    warned = list(log.lines(home.logs, level="WARNING"))[-20:]
+    warned: list[str] = []
+    with contextlib.suppress(OSError):  # what cannot be read has its finding
+        warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     return redacted("\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n", home)
 
 
