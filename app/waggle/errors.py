@@ -7,7 +7,7 @@
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
     |- CheckpointError          a saved state that cannot be read or written
-    |- HistoryError             the history cannot be written
+    |- HistoryError             the history cannot be written (HistoryDamaged: nor read)
     |- UpdateError              the list of newer versions
     |- CudaError                the CUDA pack cannot be downloaded, kept or removed
     |- MemoryShort              not enough memory for this model and batch
@@ -63,6 +63,10 @@ class CheckpointError(WaggleError):
 
 class HistoryError(WaggleError):
     """The history that charts are drawn from cannot be written."""
+
+
+class HistoryDamaged(HistoryError):
+    """Nor can it be read: it is kept aside, and what is on record stands in its place."""
 
 
 class UpdateError(WaggleError):

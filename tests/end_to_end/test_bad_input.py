@@ -75,7 +75,7 @@ def test_an_unreachable_seed_or_gateway_stops_nobody_and_is_said(tmp_path, setti
         assert reached.reach in ("connecting", "alone")
 
 
-def test_a_damaged_checkpoint_loses_nothing_the_journal_leads_there_from_the_one_before(tmp_path):
+def test_a_damaged_checkpoint_and_a_damaged_history_lose_nothing_journal_and_record_lead_there(tmp_path):
     with running(Engine(tmp_path, SOLO)) as engine:
         engine.wait_round(3, 60)
         engine.end()
@@ -83,7 +83,13 @@ def test_a_damaged_checkpoint_loses_nothing_the_journal_leads_there_from_the_one
     with (newest / "model.safetensors").open("r+b") as file:
         file.seek(5000)
         file.write(b"damage")
+    (tmp_path / "history.sqlite").write_bytes(b"damage" * 1000)
     with running(Engine(tmp_path, SOLO)) as engine:
+        warned = engine.wait(events.Warned)
+        assert (
+            warned.title
+            == f"The history was damaged; {int(newest.name[1:])} rounds of it were rebuilt from the record of events."
+        )
         aside = engine.wait(events.CheckpointSetAside)
         assert "model.safetensors was damaged" in aside.reason
         assert engine.wait(events.Ready).round == int(newest.name[1:]) > int(before.name[1:])

@@ -60,6 +60,20 @@ async def test_a_damaged_row_costs_no_more_than_itself(person, history):
     assert told.all.rounds == 1
 
 
+async def test_histories_of_other_models_are_only_looked_at(person, history, home):
+    history.keep_round(replace(PLAYED, at=1e9))
+    (home.root / "models" / "whole").mkdir(parents=True)
+    other = History(home.root / "models" / "whole" / "history.sqlite")
+    other.keep_round(replace(PLAYED, at=1e9))  # and its engine was killed: the round is in SQLite's own journal still
+    damaged = home.root / "models" / "damaged" / "history.sqlite"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"this is no database" * 100)
+    (told,) = await person.obey(commands.QueryDays(id="1"))
+    assert told.all.rounds == 2
+    assert damaged.read_bytes().startswith(b"this is no database"), "whoever goes on with it is to hear that it is damaged"
+    assert [path.name for path in damaged.parent.iterdir()] == ["history.sqlite"]
+
+
 async def test_before_the_first_round_there_is_nothing_to_count(person):
     (told,) = await person.obey(commands.QueryDays(id="1"))
     assert (told.days, told.all.answers, told.used_by) == ((), 0, 0)

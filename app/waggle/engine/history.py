@@ -5,13 +5,13 @@ Of bounded size: of the older half of very many rounds every second one is folde
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE, HistoryError
+from waggle.errors import UNREADABLE, HistoryDamaged, HistoryError
 from waggle.protocol import events, person
 
 Told = TypeVar("Told")
@@ -54,24 +54,29 @@ from (select * from earlier union all {days}) group by day order by day
 """
 
 
+# Where there are too many, the first one of each of so many equal stretches, however many of its rounds are folded.
+EVENLY = f"""
+with span as (select min(round) as first,
+  case when count(*) > {POINTS} then (max(round) - min(round)) / {POINTS} + 1 else 1 end as step from rounds)
+select summary from rounds where round in (select min(round) from rounds, span group by (round - first) / step) order by round
+"""
+
+
 class History:
-    """Open it and use it in one thread. A damaged file is set aside, a damaged row left out: neither is ever fatal."""
+    """Open it and use it in one thread. A damaged row is left out; of a damaged file see `rebuilding.py`."""
 
     def __init__(self, path: Path) -> None:
-        """Raises HistoryError where the disk says no."""
-        self.set_aside: Path | None = None
+        """Raises HistoryDamaged, and HistoryError where the disk says no."""
         try:
             self._database = _open(path)
-        except DAMAGED as error:  # keep it for whoever wants to look, and begin anew
+        except DAMAGED as error:
             _require_damage(error)
-            self.set_aside = path.with_suffix(".damaged")
-            path.replace(self.set_aside)
-            self._database = _open(path)
+            raise HistoryDamaged(f"The history {path} is damaged: {error}.", "It can be moved away.") from error
 
     def keep_round(self, summary: events.RoundSummary) -> None:
         """A round that was played again after a kill replaces its first try."""
         self._write("insert or replace into rounds values (?, ?)", summary.round, msgspec.json.encode(summary))
-        if summary.round % LOOK_EVERY == 0:
+        if summary.round % LOOK_EVERY == 0 and not self._database.in_transaction:
             self.thin()
 
     def thin(self, most: int = MOST) -> None:
@@ -85,11 +90,10 @@ class History:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is written within is written together."""
-        with self._told_of():
+        """What is written within is written together, or not at all."""
+        with self._told_of(), self._database:
             self._database.execute("begin")
             yield
-            self._database.commit()
 
     def keep_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
@@ -116,9 +120,7 @@ class History:
 
     def told(self) -> events.HistoryTold:
         """All rounds thinned evenly to at most 1,000, every held-out score and every aha."""
-        count = self._database.execute("select count(*) from rounds").fetchone()[0]
-        step = max(1, -(-count // POINTS))
-        rows = self._database.execute("select summary from rounds where round % ? = 0 order by round", (step,))
+        rows = self._database.execute(EVENLY)
         scores = self._database.execute("select score from held_out order by round")
         ahas = self._database.execute("select aha from ahas")
         return events.HistoryTold(
@@ -134,11 +136,12 @@ class History:
 
     def days(self) -> tuple[person.Day, ...]:
         """What was done on each day of this computer's calendar, oldest first."""
-        rows = self._database.execute(ALL_DAYS.format(days=DAYS.format(which="")))
-        return tuple(
-            person.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
-            for date, rounds, answers, right, learned, seconds in rows
-        )
+        return _days(self._database)
+
+    def settle(self) -> None:
+        """All of it into the one file, which can be moved once this is closed."""
+        with self._told_of():
+            self._database.execute("pragma journal_mode = delete")
 
     def close(self) -> None:
         self._database.close()
@@ -159,6 +162,23 @@ class History:
             raise HistoryError(
                 f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights."
             ) from error
+
+
+def days_of(path: Path) -> tuple[person.Day, ...]:
+    """The days in a history that is only looked at. One that cannot be read has none: it is mended where it is gone on with."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return _days(database)
+    except DAMAGED:
+        return ()
+
+
+def _days(database: sqlite3.Connection) -> tuple[person.Day, ...]:
+    rows = database.execute(ALL_DAYS.format(days=DAYS.format(which="")))
+    return tuple(
+        person.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
+        for date, rounds, answers, right, learned, seconds in rows
+    )
 
 
 def _readable(rows: sqlite3.Cursor, kind: type[Told]) -> Iterator[Told]:

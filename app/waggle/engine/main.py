@@ -30,7 +30,7 @@ from waggle.engine.meter import Meter
 from waggle.engine.person import Person
 from waggle.engine.prepare import PARTS, Prepared, prepare
 from waggle.engine.readings import Reader
-from waggle.engine.rebuilding import rebuild
+from waggle.engine.rebuilding import opened
 from waggle.engine.teller import Teller
 from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
 from waggle.policy.choose import let_go
@@ -153,7 +153,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
         home = model.home_of(home, chosen.model).prepare()
-        history = History(home.history)
+        history = await _history(home, chosen, teller)
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
         lifecycle.change_settings = choices.change
@@ -166,10 +166,6 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again)
         desk.sit(lifecycle)
         stack.callback(desk.rise)
-        if history.set_aside:
-            count = rebuild(history, home.events)
-            title = f"The history was damaged; {count} rounds of it were rebuilt from the record of events."
-            teller.tell(events.Warned(title=title, advice=f"The damaged file is kept as {history.set_aside}."))
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
         looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         stack.push_async_callback(_end, looking)
@@ -201,6 +197,19 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
                 task.result()
         await _end(watching)
     return _ended(lifecycle, teller, desk, contribution.round)
+
+
+async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) -> History:
+    """Opened, and rebuilt where it was damaged; raises HistoryError."""
+    history, rebuilt = await asyncio.to_thread(opened, home.history, home.events, chosen.model)
+    if rebuilt:
+        teller.tell(
+            events.Warned(
+                title=f"The history was damaged; {rebuilt.rounds} rounds of it were rebuilt from the record of events.",
+                advice=f"The damaged file is kept as {rebuilt.aside}.",
+            )
+        )
+    return history
 
 
 def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:

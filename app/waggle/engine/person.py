@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
-from waggle.engine.history import History
+from waggle.engine.history import History, days_of
 from waggle.errors import IdentityError
 from waggle.protocol import commands, person
 from waggle.swarm import backup, identity, standings
@@ -42,7 +42,7 @@ class Person:
 
     def days(self) -> tuple[person.Day, ...]:
         """Every day on which something was contributed, oldest first, with whichever model."""
-        return _merged([self._history.days(), *map(_days_of, self._other_histories())])
+        return _merged([self._history.days(), *map(days_of, self._other_histories())])
 
     def _days(self) -> person.DaysTold:
         days = self.days()
@@ -75,16 +75,6 @@ def _path(text: str) -> Path:
     if not path.is_absolute():
         raise IdentityError("The place of a backup is named by its whole path.")
     return path
-
-
-def _days_of(path: Path) -> tuple[person.Day, ...]:
-    if not path.is_file():
-        return ()
-    history = History(path)
-    try:
-        return history.days()
-    finally:
-        history.close()
 
 
 def _merged(parts: Sequence[tuple[person.Day, ...]]) -> tuple[person.Day, ...]:
