@@ -7,7 +7,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,10 +15,9 @@ from waggle import paths
 from waggle.engine import limits
 from waggle.engine.frugality import Frugality, grew
 from waggle.engine.gate import Gate
-from waggle.engine.keeping import Remembering
 from waggle.errors import Stopped
 from waggle.policy.choose import open_policy
-from waggle.rl.batch import Sampled, SampleParams, nothing
+from waggle.rl.batch import nothing
 from waggle.settings import Computer
 
 
@@ -199,25 +197,3 @@ def test_whoever_allows_more_memory_gets_the_usual_parts_back(tmp_path, then, no
 def test_a_damaged_note_of_frugality_is_begun_anew(tmp_path):
     (tmp_path / "frugality.json").write_bytes(b"\xff")
     assert Frugality(paths.Home(tmp_path), "a:1").parts == 1
-
-
-@pytest.mark.parametrize("parts", [1, 2, 3, 16])
-def test_questions_answered_in_parts_come_back_in_order_and_are_seen_whole(parts):
-    class Echo:
-        calls = 0
-
-        def sample(self, prompts, uniforms, params):
-            Echo.calls += 1
-            rows = len(uniforms)
-            tokens = np.repeat(uniforms[:, :1].astype(np.int32), params.max_new, 1)
-            params.watch(tokens, np.full(rows, 2, np.int32), np.ones(rows, np.bool_))
-            made = [Sampled(tokens=row, logp=np.zeros(2, np.float32), ended=True) for row in tokens]
-            return [made[i : i + 2] for i in range(0, rows, 2)]
-
-    shown = []
-    params = SampleParams(max_new=2, stop=0, watch=lambda tokens, lengths, ended: shown.append(tokens[:, 0].tolist()))
-    uniforms = np.arange(10, dtype=np.float32)[:, None]
-    rows = Remembering(Echo(), parts).sample([np.zeros(1, np.int32)] * 5, uniforms, params)
-    assert [int(one.tokens[0]) for row in rows for one in row] == list(range(10))
-    assert shown[-1] == list(range(10))
-    assert Echo.calls == min(parts, 5) if parts != 3 else Echo.calls == 3

@@ -7,7 +7,7 @@ from waggle.errors import MemoryShort
 from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.training import Training
-from waggle.rl.batch import Written
+from waggle.rl.batch import Sampled, SampleParams, Written
 
 SIXTEEN = np.arange(16, dtype=np.int32)
 TEXTS = [Written(SIXTEEN, (SIXTEEN,) * 8)] * 4  # 144 tokens each
@@ -63,26 +63,60 @@ def test_a_prompt_with_one_answer_that_does_not_fit_ends_the_round():
         Memory(31).learn()
 
 
-def test_answers_are_written_for_fewer_prompts_at_a_time():
-    memory, noise = Memory(1000), np.zeros((32, 4), np.float32)
-    tried: list[int] = []
+class Echo:
+    """Writes the first number of each row's noise twice, for so many prompts at a time."""
 
-    def sample(some, uniforms):
-        tried.append(len(some))
-        assert len(uniforms) == 4 * len(some)
-        if len(some) > 3:
+    def __init__(self, fits: int) -> None:
+        self.tried: list[int] = []
+        self._fits = fits
+
+    def __call__(self, prompts, uniforms, params) -> list[list[Sampled]]:
+        self.tried.append(len(prompts))
+        size, rows = len(uniforms) // len(prompts), len(uniforms)
+        tokens = np.repeat(uniforms[:, :1].astype(np.int32), params.max_new, 1)
+        params.watch(tokens, np.full(rows, 1, np.int32), np.zeros(rows, np.bool_))
+        if len(prompts) > self._fits:
             raise MemoryShort("The model ran out of memory.")
-        return [[] for _ in some]
+        params.watch(tokens, np.full(rows, 2, np.int32), np.ones(rows, np.bool_))
+        made = [Sampled(tokens=row, logp=np.zeros(2, np.float32), ended=True) for row in tokens]
+        return [made[i : i + size] for i in range(0, rows, size)]
 
+
+NOISE = np.arange(32, dtype=np.float32)[:, None]
+
+
+def test_answers_are_written_for_fewer_prompts_at_a_time():
+    memory, echo = Memory(1000), Echo(3)
     for _ in range(2):
-        assert len(memory.fitting.sampled([SIXTEEN] * 8, noise, sample)) == 8
-    assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
+        assert len(memory.fitting.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0), echo)) == 8
+    assert echo.tried == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
     assert memory.heard[-1] == "Memory ran short while answering: 8 answers are written at a time from now on."
 
 
-def test_one_prompt_whose_answers_do_not_fit_ends_the_round():
-    def sample(some, uniforms):
-        raise MemoryShort("The model ran out of memory.")
+@pytest.mark.parametrize(("fits", "parts"), [(8, 1), (3, 1), (1, 1), (8, 2), (8, 3), (8, 16), (2, 3)])
+def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, parts):
+    shown = []
 
+    def watch(tokens, lengths, ended) -> None:
+        assert (tokens.shape, lengths.shape, ended.shape) == ((32, 2), (32,), (32,))
+        shown.append([int(row[0]) for row, length in zip(tokens, lengths, strict=True) if length])
+
+    echo, fitting = Echo(fits), Fitting(Training(parts=parts), 1 << 20)
+    rows = fitting.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0, watch=watch), echo)
+    assert [int(one.tokens[0]) for row in rows for one in row] == list(range(32))
+    assert shown[-1] == list(range(32))
+    assert all(one == list(range(len(one))) for one in shown), "none under a question that it does not answer"
+    if fits == 8:
+        assert echo.tried[0] == -(-8 // parts)
+
+
+@pytest.mark.parametrize("bytes_per_token", [1 << 20, 1 << 24])  # several groups of one pass; a group is more than the usual room
+def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_token):
+    rooms = [Fitting(Training(parts=parts), bytes_per_token).worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
+    assert rooms[0] == max(144, (1 << 29) // bytes_per_token)
+    assert rooms == [rooms[0] // parts for parts in (1, 2, 4, 16)]
+
+
+def test_one_prompt_whose_answers_do_not_fit_ends_the_round():
     with pytest.raises(MemoryShort):
-        Memory(1).fitting.sampled([SIXTEEN], np.zeros((8, 4), np.float32), sample)
+        Memory(1).fitting.sampled([SIXTEEN], NOISE, SampleParams(max_new=2, stop=0), Echo(0))

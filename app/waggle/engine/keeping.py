@@ -3,11 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from waggle.errors import CheckpointError
 from waggle.policy import checkpoint, journal
@@ -26,10 +23,10 @@ def interval(size: int, seconds: float) -> float:
 
 
 class Remembering:
-    """A policy that remembers the step it took last. It answers questions in so many `parts`, where memory is short."""
+    """A policy that remembers the step it took last."""
 
-    def __init__(self, policy: Policy, parts: int = 1) -> None:
-        self._policy, self._parts = policy, parts
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
         self._last: tuple[tuple[GroupBatch, ...], StepParams] | None = None
 
     @property
@@ -38,16 +35,7 @@ class Remembering:
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         self._last = None  # a round that was left in the middle is begun anew
-        size = len(uniforms) // max(1, len(prompts))
-        each = -(-len(prompts) // self._parts)
-        if each >= len(prompts):
-            return self._policy.sample(prompts, uniforms, params)
-        rows: list[list[Sampled]] = []
-        seen = Seen(len(uniforms), params)
-        for first in range(0, len(prompts), each):
-            some = slice(first * size, (first + each) * size)
-            rows += self._policy.sample(prompts[first : first + each], uniforms[some], seen.part(some))
-        return rows
+        return self._policy.sample(prompts, uniforms, params)
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         return self._policy.logprobs(texts, temperature)
@@ -64,23 +52,6 @@ class Remembering:
     def learned(self) -> tuple[tuple[GroupBatch, ...], StepParams | None]:
         """What was learned since the last sampling of a round."""
         return self._last or ((), None)
-
-
-class Seen:
-    """Whoever watches completions sees all rows, though they are written part by part."""
-
-    def __init__(self, rows: int, params: SampleParams) -> None:
-        self._params = params
-        self._tokens: Ids = np.zeros((rows, params.max_new), np.int32)
-        self._lengths: Ids = np.zeros(rows, np.int32)
-        self._ended = np.zeros(rows, np.bool_)
-
-    def part(self, some: slice) -> SampleParams:
-        def watch(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
-            self._tokens[some], self._lengths[some], self._ended[some] = tokens, lengths, ended
-            self._params.watch(self._tokens, self._lengths, self._ended)
-
-        return replace(self._params, watch=watch)
 
 
 @dataclass

@@ -41,7 +41,6 @@ PARTS = (
     "Looking for the model", "Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm",
 )  # fmt: skip
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
-PASS_TOKENS = 2048  # learned from together, before that is halved for want of memory
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ async def prepare(
     _tell_part(teller, 2)
     machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
     fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
-    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, _in_parts(fit.training, parts), teller))
+    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, replace(fit.training, parts=parts), teller))
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
@@ -97,7 +96,7 @@ async def prepare(
 
     _tell_part(teller, 4)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
-    remembering = keeping.Remembering(opened.policy, parts)
+    remembering = keeping.Remembering(opened.policy)
     node = Node(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
@@ -146,7 +145,7 @@ def _tell_restarted(teller: Teller, reason: str) -> None:
 def _moments(home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool]) -> Moments:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
-    training = Training("lean", way.precision) if torch and way.method != "lora" else replace(way, pass_tokens=0)
+    training = Training("lean", way.precision) if torch and way.method != "lora" else way
     return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, leaving)
 
 
@@ -176,11 +175,6 @@ async def _restored(
     if saved and saved.optimiser != opened.policy.training.optimiser:
         teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpointed
-
-
-def _in_parts(training: Training, parts: int) -> Training:
-    """Where memory ran short before, less is learned from together."""
-    return training if parts == 1 or training.pass_tokens else replace(training, pass_tokens=PASS_TOKENS // parts)
 
 
 def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, teller: Teller) -> None:

@@ -2,15 +2,20 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from waggle.errors import MemoryShort
 from waggle.policy.micro_batches import halved
 from waggle.policy.training import Training
-from waggle.rl.batch import Floats, Ids, Sampled, Written
+from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, Written
 
 PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 T = TypeVar("T")
+Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
 
 
 def unheard(what: str) -> None:
@@ -21,35 +26,34 @@ class Fitting:
     """What one policy has found to fit. `short` is told, in one sentence, when memory ran short and less runs together."""
 
     def __init__(self, training: Training, bytes_per_token: int, short: Callable[[str], None] = unheard) -> None:
-        self.room = training.pass_tokens or None  # tokens of one pass; None: the usual, and at least a whole group
-        self.rows: int | None = None  # completions that are sampled together; None: all
-        self._usual = PASS_BYTES // bytes_per_token
+        self.room: int | None = None  # tokens of one pass; None: the usual, and at least a whole group, divided by the parts
+        self.rows: int | None = None  # completions that are sampled together; None: all, divided by the parts
+        self._usual, self._parts = PASS_BYTES // bytes_per_token, training.parts
         self._short = short
 
-    def sampled(
-        self, prompts: Sequence[Ids], uniforms: Floats, sample: Callable[[Sequence[Ids], Floats], list[list[Sampled]]]
-    ) -> list[list[Sampled]]:
-        """The completions of all prompts, of as many prompts at a time as memory allows."""
+    def sampled(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams, sample: Sample) -> list[list[Sampled]]:
+        """The completions of all prompts, of as many prompts at a time as memory allows; whoever watches sees them all."""
         group_size = len(uniforms) // len(prompts)
         while True:
-            at_once = max(1, (self.rows or len(uniforms)) // group_size)
+            at_once = max(1, self.rows // group_size) if self.rows else -(-len(prompts) // self._parts)
+            seen, found = _Seen(len(uniforms), params), list[list[Sampled]]()
             try:
-                found: list[list[Sampled]] = []
                 for first in range(0, len(prompts), at_once):
-                    some = prompts[first : first + at_once]
-                    found += sample(some, uniforms[first * group_size : (first + len(some)) * group_size])
+                    rows = slice(first * group_size, (first + at_once) * group_size)
+                    found += sample(prompts[first : first + at_once], uniforms[rows], seen.part(rows))
                 return found
             except MemoryShort:
+                at_once = min(at_once, len(prompts))
                 if at_once == 1:
                     raise
-                at_once = min(at_once, len(prompts)) // 2
+                at_once //= 2
                 self.rows = at_once * group_size
                 self._short(f"Memory ran short while answering: {self.rows} answers are written at a time from now on.")
 
     def worked(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
         """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
         while True:
-            room = self.room or max(self._usual, *(text.tokens for text in texts))
+            room = self.room or max(1, max(self._usual, *(text.tokens for text in texts)) // self._parts)
             try:
                 return work(room)
             except _TooMuch as error:
@@ -60,6 +64,23 @@ class Fitting:
                     ) from error
                 self.room = smaller
                 self._short(f"Memory ran short while learning: {smaller} tokens are learned from at a time from now on.")
+
+
+class _Seen:
+    """Whoever watches completions sees all rows, though they are written part by part."""
+
+    def __init__(self, rows: int, params: SampleParams) -> None:
+        self._params = params
+        self._tokens: Ids = np.zeros((rows, params.max_new), np.int32)
+        self._lengths: Ids = np.zeros(rows, np.int32)
+        self._ended = np.zeros(rows, np.bool_)
+
+    def part(self, some: slice) -> SampleParams:
+        def watch(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
+            self._tokens[some], self._lengths[some], self._ended[some] = tokens, lengths, ended
+            self._params.watch(self._tokens, self._lengths, self._ended)
+
+        return replace(self._params, watch=watch)
 
 
 class _TooMuch(MemoryShort):

@@ -64,13 +64,13 @@ class MlxPolicy:
         with _memory_errors():
             weights = self._working()
 
-        def sample(some: Sequence[Ids], noise: Floats) -> list[list[Sampled]]:
+        def sample(some: Sequence[Ids], noise: Floats, watched: SampleParams) -> list[list[Sampled]]:
             size = len(noise) // len(some)
             with _memory_errors():
-                made = decode(MlxRows(self._model, weights, some, size, params), noise, params)
+                made = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
             return [made[p * size : (p + 1) * size] for p in range(len(some))]
 
-        return self._fitting.sampled(prompts, uniforms, sample)
+        return self._fitting.sampled(prompts, uniforms, params, sample)
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""

@@ -70,7 +70,7 @@ class TorchPolicy:
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
-        return self._fitting.sampled(prompts, uniforms, lambda some, noise: self._sample(some, noise, params))
+        return self._fitting.sampled(prompts, uniforms, params, self._sample)
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         group_size = len(uniforms) // len(prompts)

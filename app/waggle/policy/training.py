@@ -23,7 +23,7 @@ class Training:
     method: Method = "full"
     precision: Precision = "float32"
     recompute: bool = False
-    pass_tokens: int = 0  # of one forward pass; 0: as many as fit into the usual room, and at least a whole group
+    parts: int = 1  # into which is divided what usually runs together, where memory ran short before
 
     @property
     def kept(self) -> Precision:

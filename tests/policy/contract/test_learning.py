@@ -23,7 +23,7 @@ def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, f
 
 def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, llama):
     whole = gradient(backend.open(llama), batches())
-    pieces = gradient(backend.open(llama, pass_tokens=1), batches())
+    pieces = gradient(backend.open(llama, parts=1 << 20), batches())
     assert error(pieces, whole) < backend.gradient
 
 
@@ -119,7 +119,7 @@ def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
 
 
 def test_a_stop_in_the_middle_of_an_update_changes_nothing(backend, llama):
-    policy = backend.open(llama, pass_tokens=1)
+    policy = backend.open(llama, parts=1 << 20)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
     calls = iter([None, None])
 
