@@ -80,10 +80,12 @@ async def test_before_the_first_round_there_is_nothing_to_count(person):
 
 
 async def test_peers_that_took_something_are_counted_from_what_is_remembered(person, home, tmp_path):
-    peers = [fresh_identity(tmp_path, name).peer_id for name in "abc"]
-    standings.write(home.standings, [Standing(id=peer, name="", taken=i * 5) for i, peer in enumerate(peers)])
+    counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
+    peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
+    known = [Standing(id=peer, name="", taken=taken, received=received) for peer, taken, received in peers]
+    standings.write(home.standings, known)
     (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert (told.used_by, told.taken) == (2, 15)
+    assert (told.used_by, told.taken, told.met) == (2, 15, 3)
 
 
 async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):

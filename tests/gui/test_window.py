@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from gui.recorded import Run, ready
+from gui.recorded import START, Run, ready
 from waggle.gui import language
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, RailButton
@@ -16,9 +17,12 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
+from waggle.gui.tally import date_of
 from waggle.gui.window import Window
 from waggle.protocol import events
-from waggle.protocol.commands import AnyCommand, Pause, QueryHistory, Resume
+from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
+from waggle.protocol.person import Day, DaysTold
+from waggle.protocol.rules import Decision
 from waggle.protocol.state import AnyEvent
 
 Told = Callable[..., Window]
@@ -67,10 +71,33 @@ def test_home_does_not_scroll_in_a_small_window(
     assert [area.verticalScrollBar().maximum() for area in areas] == [0]
 
 
-def test_home_never_says_that_nothing_came_above_what_was_learned_from(window_told: Told, written: list[AnyEvent]) -> None:
-    window = window_told([event for event in written if not isinstance(event, events.PeerChanged)])
-    assert window.home._learned._value.text() != "0"
-    assert window.home._learned._line.words().endswith("waiting")
+def figures(window: Window) -> list[str]:
+    cards = (window.home._answers, window.home._used, window.home._energy)
+    return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]
+
+
+def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> None:
+    """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
+    noon = START - START % 86_400 + 43_200
+    today = Day(date=date_of(noon), rounds=2, answers=128, right=32, seconds=3600.0)
+    days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
+    again = ready(at=noon + 60)
+    window = window_told([ready(at=noon - 60), days, again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)])
+    assert figures(window) == [
+        "128 |32 of them right; 1,280 in all", "3 of 9 peers|41 of your groups", "12 Wh, estimated|About as much as a laptop in 24 min",
+    ]  # fmt: skip
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    summary = events.RoundSummary(round=7, at=noon + 70, reward=0.5, solved=0.5, seconds=3600.0, completions=64)
+    for event in (events.RoundCompleted(summary=summary, at=noon + 70), ready(at=noon + 80)):
+        window._current.take(event)
+    window._current.flush()
+    assert figures(window)[0] == "192 |64 of them right; 1,344 in all"
+    assert figures(window)[2] == "24 Wh, estimated|About as much as a laptop in 48 min"
+    assert [type(command) for command in sent] == [QueryDays]
+    window._current.take(events.RulesChecked(decision=Decision(standing="contributing"), at=noon + 86_400))
+    window._current.flush()
+    assert figures(window)[0] == "0 |1,344 in all", "a new day"
 
 
 @pytest.mark.parametrize("page", PAGES)

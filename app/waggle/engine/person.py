@@ -46,9 +46,10 @@ class Person:
 
     def _days(self) -> person.DaysTold:
         days = self.days()
-        known = [one for one in standings.read(self._home.standings) or () if one.taken]
+        met = [one for one in standings.read(self._home.standings) or () if one.taken or one.received]
         return person.DaysTold(
-            days=days[-366:], all=_sum(days), used_by=len(known), taken=sum(one.taken for one in known)
+            days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
+            met=len(met),
         )  # fmt: skip
 
     def _other_histories(self) -> list[Path]:

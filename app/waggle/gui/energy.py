@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import column, row, text
+from waggle.gui.tally import of_day, tally
 from waggle.gui.words import duration, told, tr
 from waggle.protocol.footprint import formula, kwh, watts
 from waggle.protocol.state import State
@@ -18,11 +19,15 @@ def energy(number: float) -> str:
     return f"{number:.2f} kWh" if number >= 0.1 else f"{number * 1000:.0f} Wh"
 
 
-def seconds_of(state: State, date: str) -> tuple[float, float]:
-    """For how long this computer contributed on a date, and in all."""
-    if state.days is None:
-        return 0.0, 0.0
-    return sum(day.seconds for day in state.days.days if day.date == date), state.days.all.seconds
+def of_today(state: State, date: str) -> tuple[str, str, str]:
+    """A figure, its unit and a comparison, for a date; the figure is empty where the computer is not known yet."""
+    if state.ready is None:
+        return "", "", ""
+    power = watts((state.settings or Settings()).computer, state.ready.threads, state.ready.device)
+    seconds = of_day(tally(state), date).seconds
+    number, unit = energy(kwh(seconds, power)).split(" ")
+    laptop = tr("About as much as a laptop in %1").replace("%1", duration(seconds * power / LAPTOP_WATTS))
+    return number, tr("%1, estimated").replace("%1", unit), laptop if seconds else tr("Nothing yet today")
 
 
 def footprint(state: State, settings: Settings, date: str) -> tuple[str, str, str]:
@@ -30,9 +35,10 @@ def footprint(state: State, settings: Settings, date: str) -> tuple[str, str, st
     if state.ready is None or state.days is None:
         return tr("Worked out from the first round on."), "", ""
     power = watts(settings.computer, state.ready.threads, state.ready.device)
-    today, ever = seconds_of(state, date)
+    days = tally(state)
+    today, ever = of_day(days, date).seconds, days.all.seconds
     much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
-    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", state.days.all.date)
+    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", days.all.date)
     much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
     how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
     how = how.replace("%2", f"{power:.0f}").replace(

@@ -6,15 +6,20 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui import series
+from waggle.gui.energy import of_today
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
 from waggle.gui.parts import Button, Line, Page, column, frame, held, row, scrolled, set_tip, text
+from waggle.gui.pausing import command_id
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
-from waggle.gui.words import ago, figure, one_line, plural, reward, size, told, tr
+from waggle.gui.tally import Due, date_of, of_day, tally
+from waggle.gui.words import ago, figure, one_line, plural, reward, told, tr
+from waggle.protocol.commands import QueryDays
 from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.person import DaysTold
 from waggle.protocol.state import Card, State
 from waggle.protocol.weather import weather
 
@@ -37,8 +42,9 @@ class Figure(QFrame):
         number = row(self._value, column(None, self._unit, 5, gap=0), None, gap=6)
         self.setLayout(column(head, number, self._line, gap=2, margins=(20, 14, 16, 14)))
 
-    def say(self, value: int | None, unit: str, line: str) -> None:
-        self._value.setText("–" if value is None else figure(value))
+    def say(self, value: int | str, unit: str, line: str) -> None:
+        """`value` is empty where it is not known yet."""
+        self._value.setText(figure(value) if isinstance(value, int) else value or "–")
         self._unit.setText(unit)
         self._line.say(line)
 
@@ -235,14 +241,15 @@ class Home(Page):
         self.hero = Hero(look, can_start)
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(self.start_wanted)
-        self._answers = Figure(look, "answer", tr("Answers"))
-        self._learned = Figure(look, "gather", tr("Learned from others"))
-        self._shared = Figure(look, "share", tr("Shared"))
+        self._answers = Figure(look, "answer", tr("Answers today"))
+        self._used = Figure(look, "peers", tr("Used by"))
+        self._energy = Figure(look, "bolt", tr("Energy today"))
+        self._due = Due()
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
         self._rows: list[QBoxLayout] = [
-            row((self._answers, 1), (self._learned, 1), (self._shared, 1)),
+            row((self._answers, 1), (self._used, 1), (self._energy, 1)),
             row((self._trend, 2), (self._swarm, 1)),
             row((self._good, 2), (self._me, 1)),
         ]
@@ -263,44 +270,30 @@ class Home(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)
-        self._show_figures(state)
+        if self._due.now(state):
+            self.commanded.emit(QueryDays(id=command_id()))
+        self._show_figures(state, date_of(now))
         self._trend.show_state(state)
         self._swarm.show_state(state, now)
         self._good.show_state(state, now)
         self._me.show_state(state)
 
-    def _show_figures(self, state: State) -> None:
-        if state.ready is None:
-            for part in (self._answers, self._learned, self._shared):
-                part.say(None, "", tr("Not read yet"))
+    def _show_figures(self, state: State, today: str) -> None:
+        days, unread = tally(state), state.ready is None or (state.days is None and not state.rounds)
+        if unread:
+            for part in (self._answers, self._used, self._energy):
+                part.say("", "", tr("Not read yet"))
             return
-        totals, before = state.totals, state.ready.completions
-        line = tr("%1 of %2 right since it started").replace("%1", figure(totals.right)).replace("%2", figure(totals.completions))
-        self._answers.say(before + totals.completions, "", line if totals.completions else tr("Counted round by round"))
-        groups = plural(totals.learned_external, "group", "groups")
-        self._learned.say(totals.learned_external, groups, _heard(state))
-        self._shared.say(totals.shared, plural(totals.shared, "group", "groups"), _sent(state))
+        day = of_day(days, today)
+        right = tr("%1 of them right").replace("%1", figure(day.right)) if day.answers else ""
+        ever = tr("%1 in all").replace("%1", figure(days.all.answers)) if days.all.answers > day.answers else ""
+        self._answers.say(day.answers, "", "; ".join(filter(None, (right, ever))) or tr("Counted round by round"))
+        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken(days, state))
+        self._energy.say(*of_today(state, today))
 
 
-def _heard(state: State) -> str:
-    if state.reach == "solo":
-        return tr("This swarm is this computer only")
-    peers = sum(peer.received > 0 for peer in state.peers.values())
-    if not peers and not state.totals.learned_external:
-        return tr("Nothing has come from peers since it started")
-    if hindrance(state):  # nothing waits for an engine that is not there
-        return plural(peers, "From %n peer", "From %n peers") if peers else ""
-    waiting = plural(state.waiting, "%n more is waiting", "%n more are waiting")
-    if not peers:  # what was learned from stands already while the peer it came from is told a moment later
-        return waiting
-    return plural(peers, "From %n peer; ", "From %n peers; ") + waiting
-
-
-def _sent(state: State) -> str:
-    if state.reach == "solo":
-        return tr("Nothing leaves this computer")
-    if not state.totals.shared:
-        return tr("Nothing shared since it started")
-    taken = sum(peer.taken for peer in state.peers.values())
-    published = tr("%1 published; ").replace("%1", size(state.totals.bytes_shared))
-    return published + plural(taken, "%n taken by peers", "%n taken by peers")
+def taken(days: DaysTold, state: State) -> str:
+    """How much of this computer's work went to peers."""
+    if days.taken:
+        return tr("%1 of your groups").replace("%1", figure(days.taken))
+    return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody has taken a group of yours yet")

@@ -5,6 +5,7 @@ from PySide6.QtGui import QFont, QImage, QPainter, QPen
 
 from waggle.gui.look import Look
 from waggle.gui.paint import draw_avatar, draw_mark
+from waggle.gui.tally import tally
 from waggle.gui.words import figure, one_line, plural, tr
 from waggle.protocol.state import State
 
@@ -14,14 +15,11 @@ EDGE = 72
 
 def figures(state: State) -> list[tuple[str, str]]:
     """Three numbers with what they count."""
-    told = state.days
-    answers = told.all.answers if told else state.totals.completions
-    right = told.all.right if told else state.totals.right
-    used = told.used_by if told else 0
+    days = tally(state)
     return [
-        (figure(answers), tr("answers tried")),
-        (figure(right), tr("of them right")),
-        (figure(used), plural(used, "peer used them", "peers used them")),
+        (figure(days.all.answers), tr("answers tried")),
+        (figure(days.all.right), tr("of them right")),
+        (figure(days.used_by), plural(days.used_by, "peer used them", "peers used them")),
     ]
 
 

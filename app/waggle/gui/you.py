@@ -11,7 +11,7 @@ from waggle import paths
 from waggle.gui.energy import EnergyCard
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
-from waggle.gui.home import Figure
+from waggle.gui.home import Figure, taken
 from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Sign
@@ -33,13 +33,13 @@ from waggle.gui.parts import (
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import RESTING, awaited
 from waggle.gui.share_card import picture
+from waggle.gui.tally import Due, tally
 from waggle.gui.words import duration, figure, one_line, plural, told, tr
 from waggle.protocol.commands import QueryDays, QueryHistory
 from waggle.protocol.events import Aha
 from waggle.protocol.person import Day
 from waggle.protocol.state import State
 
-ASK_AGAIN = 25  # rounds
 MOST_AHAS = 12
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
 OVERVIEW, IDENTITY, GOODBYE = range(3)
@@ -71,7 +71,7 @@ class You(Page):
     def __init__(self, look: Look, home: paths.Home | None = None) -> None:
         super().__init__(look)
         self._state, self._home, self._leaving = State(), home, False
-        self._asked: tuple[object, int] | None = None
+        self._due, self._days = Due(), tally(self._state)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
         self._share = Button(look, tr("Save a share card"), icon="share")
@@ -118,7 +118,10 @@ class You(Page):
 
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
-        self._ask()
+        if self._due.now(state):
+            for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
+                self.commanded.emit(command)
+        days, self._days = self._days, tally(state)
         ready, resting = state.ready, state.phase in RESTING
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
@@ -131,11 +134,10 @@ class You(Page):
             button.setToolTip(tr("The engine is not running, or still starting.") if resting else "")
         self._show_figures()
         today = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone().date()
-        days = state.days.days if state.days else ()
-        self._map.show_days(days, today)
+        self._map.show_days(self._days.days, today)
         self._energy.show_state(state, today.isoformat())
-        if state.days is not before.days:
-            self._fill_table(days)
+        if self._days.days != days.days:
+            self._fill_table(self._days.days)
         self._show_ahas(state.ahas)
         if state.backup is not None and state.backup is not before.backup:
             self._identity.told(state.backup)
@@ -169,20 +171,11 @@ class You(Page):
         """The engine did not do what was asked."""
         self._identity.refused(words, command)
 
-    def _ask(self) -> None:
-        state = self._state
-        if state.ready is None or state.phase in RESTING:
-            return
-        if self._asked is None or self._asked[0] is not state.ready or state.round - self._asked[1] >= ASK_AGAIN:
-            self._asked = (state.ready, state.round)
-            for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
-                self.commanded.emit(command)
-
     def _show_figures(self) -> None:
-        days_told = self._state.days
-        if days_told is None:
+        days_told = self._days
+        if self._state.days is None:
             for part in self._figures:
-                part.say(None, "", tr("Not read yet"))
+                part.say("", "", tr("Not read yet"))
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
         total = days_told.all
@@ -191,9 +184,8 @@ class You(Page):
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
         right.say(total.right, "", tr("%1 of all").replace("%1", f"{100 * total.right / max(1, total.answers):.1f}%"))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
-        taken, used_by = days_told.taken, days_told.used_by
-        shared = plural(taken, "they took %n group of yours", "they took %n groups of yours")
-        used.say(used_by, plural(used_by, "peer", "peers"), shared if used_by else tr("nobody yet"))
+        used_by = days_told.used_by
+        used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
         if not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return

@@ -25,6 +25,7 @@ class DaysTold(Event, frozen=True, kw_only=True, tag=True):
     all: Day  # since the beginning; its date is the first day
     used_by: Count = 0  # peers that took groups of this node, as far as they are remembered
     taken: Count = 0  # groups they took
+    met: Count = 0  # peers that groups went to or came from, as far as they are remembered
 
 
 class BackupWritten(Event, frozen=True, kw_only=True, tag=True):

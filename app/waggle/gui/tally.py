@@ -1,0 +1,68 @@
+"""What this computer contributed, day by day: as the engine told it last, and with what came since, so that no page lags."""
+
+import time
+
+from msgspec.structs import replace
+
+from waggle.gui.resting import RESTING
+from waggle.protocol.events import Ready, RoundSummary
+from waggle.protocol.person import Day, DaysTold
+from waggle.protocol.state import State
+
+ASK_AGAIN = 25  # rounds
+
+
+class Due:
+    """When to ask for the days: once of each engine that is ready, and again after a while."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[Ready, int] | None = None
+
+    def now(self, state: State) -> bool:
+        """Whether to ask now; who hears yes asks."""
+        if state.ready is None or state.phase in RESTING:
+            return False
+        if self._asked is not None and self._asked[0] is state.ready and state.round - self._asked[1] < ASK_AGAIN:
+            return False
+        self._asked = (state.ready, state.round)
+        return True
+
+
+def tally(state: State) -> DaysTold:
+    """The days up to this moment. Before the engine told any, those of the rounds that were seen."""
+    told = state.days or DaysTold(days=(), all=_empty(""))
+    since = [one for one in state.rounds if one.at > told.at]
+    days = {day.date: day for day in told.days}
+    for one in since:
+        date = date_of(one.at)
+        days[date] = _with(days.get(date) or _empty(date), one)
+    everything = told.all if told.all.rounds or not since else _empty(date_of(since[0].at))
+    for one in since:
+        everything = _with(everything, one)
+    takers = [peer.taken for peer in state.peers.values() if peer.taken]
+    trained = sum(bool(peer.taken or peer.received) for peer in state.peers.values())
+    used_by = max(told.used_by, len(takers))
+    return replace(
+        told, days=tuple(days[date] for date in sorted(days)), all=everything, used_by=used_by,
+        taken=max(told.taken, sum(takers)), met=max(told.met, trained, used_by),
+    )  # fmt: skip
+
+
+def of_day(days: DaysTold, date: str) -> Day:
+    """One day, also one on which nothing was done."""
+    return next((day for day in days.days if day.date == date), None) or _empty(date)
+
+
+def date_of(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(at))
+
+
+def _empty(date: str) -> Day:
+    return Day(date=date or "1970-01-01", rounds=0, answers=0)
+
+
+def _with(day: Day, one: RoundSummary) -> Day:
+    return replace(
+        day, rounds=day.rounds + 1, answers=day.answers + one.completions, right=day.right + round(one.solved * one.completions),
+        learned=day.learned + one.external, seconds=day.seconds + one.seconds,
+    )  # fmt: skip
