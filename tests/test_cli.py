@@ -49,14 +49,40 @@ def test_every_door_explains_itself(words, capsys):
 
 
 def test_options_before_the_door_hold_behind_it():
-    arguments = cli.parser().parse_args(["--home", "/x", "--set", "a.b=1", "engine"])
+    arguments = cli.parsed(["--home", "/x", "--set", "a.b=1", "engine"])
     assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
-    assert cli.parser().parse_args(["engine"]).set == []
+    assert cli.parsed(["engine"]).set == []
 
 
-@pytest.mark.parametrize("given", [["waggle://join?x"], ["--home", "here", "waggle://join?x"], ["--invite", "waggle://join?x"]])
+def test_a_setting_before_the_door_is_joined_by_those_behind_it():
+    assert cli.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
+    assert cli.parsed(["--set", "a.b=1"]).set == ["a.b=1"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["waggle://join?x"],
+        ["--home", "here.waggle", "waggle://join?x"],
+        ["--home=here.waggle", "waggle://join?x"],
+        ["--invite", "waggle://join?x"],
+    ],
+)
 def test_a_link_that_stands_by_itself_is_an_invite(given):
-    assert cli.parser().parse_args(cli._with_invite(given)).invite == "waggle://join?x"
+    assert cli.parsed(given).invite == "waggle://join?x"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["ctl", "--home", "/data/my.waggle", "status"],
+        ["--home", "/data/my.waggle", "engine"],
+        ["--home=/data/my.waggle", "engine"],
+        ["export", "--home=/data/my.waggle", "trained.waggle"],
+    ],
+)
+def test_a_name_that_stands_for_something_else_is_no_invite(given):
+    assert (cli.parsed(given).invite, str(cli.parsed(given).home)) == ("", "/data/my.waggle")
 
 
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])

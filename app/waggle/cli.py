@@ -22,7 +22,7 @@ CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "we
 
 def main(argv: list[str] | None = None) -> int:
     """Parse, then open one door; the exit code."""
-    arguments = parser().parse_args(_with_invite(sys.argv[1:] if argv is None else argv))
+    arguments = parsed(sys.argv[1:] if argv is None else argv)
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
@@ -40,12 +40,20 @@ def _refused(error: WaggleError) -> int:
     return 1
 
 
+def parsed(given: list[str]) -> argparse.Namespace:
+    """What was asked for. A `--set` before the door holds behind it, and yields to one that stands there."""
+    arguments = parser().parse_args(_with_invite(given))
+    arguments.set = arguments.set_before + arguments.set
+    return arguments
+
+
 def _with_invite(given: list[str]) -> list[str]:
-    """A link or a file that stands there by itself, as the operating system hands it over, is the window's `--invite`."""
-    for i, argument in enumerate(given):
-        if _is_invite(argument) and "--invite" not in given:
-            return [*given[:i], "--invite", *given[i:]]
-    return given
+    """A link or a file that stands where a door could, as the operating system hands it over, is the window's `--invite`."""
+    at = 0
+    while at < len(given) and given[at].startswith("--"):  # an option of the window, and its value
+        at += 1 if "=" in given[at] else 2
+    stands = at < len(given) and _is_invite(given[at])
+    return [*given[:at], "--invite", *given[at:]] if stands else given
 
 
 def _is_invite(argument: str) -> bool:
@@ -54,9 +62,9 @@ def _is_invite(argument: str) -> bool:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
-    made.set_defaults(home=None, set=[])
+    made.set_defaults(home=None, set=[], set_before=[])
     made.add_argument("--version", action="version", version=f"waggle {__version__}")
-    _shared(made)
+    _shared(made, "set_before")
     made.add_argument(
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
@@ -159,7 +167,7 @@ def _about_the_program(doors: "argparse._SubParsersAction[argparse.ArgumentParse
     cuda.set_defaults(door=_cuda)
 
 
-def _shared(made: argparse.ArgumentParser) -> None:
+def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
     made.add_argument(
         "--home",
         type=Path,
@@ -168,7 +176,12 @@ def _shared(made: argparse.ArgumentParser) -> None:
         help="where this node keeps everything (default: per user)",
     )
     made.add_argument(
-        "--set", action="append", default=argparse.SUPPRESS, metavar="SECTION.NAME=VALUE", help="a setting, for this run only"
+        "--set",
+        dest=settings,
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="SECTION.NAME=VALUE",
+        help="a setting, for this run only",
     )
 
 
