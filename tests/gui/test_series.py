@@ -4,8 +4,8 @@ import pytest
 
 from waggle.gui import series
 from waggle.interval import interval_of
-from waggle.protocol.events import HeldOutScore, PeerInfo, RoundSummary
-from waggle.protocol.state import State
+from waggle.protocol.events import HeldOutMeasured, HeldOutScore, HistoryTold, PeerInfo, RoundSummary
+from waggle.protocol.state import State, apply
 
 
 def summary(number: int, *, at: float = 0.0, seconds: float = 10.0, reward: float = 0.5) -> RoundSummary:
@@ -15,6 +15,14 @@ def summary(number: int, *, at: float = 0.0, seconds: float = 10.0, reward: floa
 def test_history_and_recent_rounds_become_one() -> None:
     state = State(history=(summary(1), summary(3, reward=0.1)), rounds=(summary(3, reward=0.9), summary(4)))
     assert [(made.round, made.reward) for made in series.rounds(state)] == [(1, 0.5), (3, 0.9), (4, 0.5)]
+
+
+def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
+    scores = [HeldOutScore(round=25 * number, at=0.0, right=1, total=10) for number in range(1002)]
+    state = apply(State(), HistoryTold(rounds=(), held_out=tuple(scores[:1000])))
+    for score in scores[999:]:
+        state = apply(state, HeldOutMeasured(score=score))
+    assert series.scores(state) == scores
 
 
 def test_the_trend_is_a_mean_of_neighbours() -> None:

@@ -219,20 +219,21 @@ def test_another_model_knows_nothing_of_a_conversation():
 
 
 def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one_all_of_it():
-    score, aha = e.HeldOutScore(round=1, at=1.0, right=3, total=8), e.Aha(round=1, at=1.0, specialty="s")
+    early, score = (e.HeldOutScore(round=number, at=1.0, right=3, total=8) for number in (0, 1))
+    aha = e.Aha(round=1, at=1.0, specialty="s")
     state = fold(
-        ready("a"), e.HistoryTold(rounds=(summary(0),), held_out=(), ahas=()), e.HeldOutMeasured(score=score),
+        ready("a"), e.HistoryTold(rounds=(summary(0),), held_out=(early,), ahas=()), e.HeldOutMeasured(score=score),
         e.AhaHappened(aha=aha), e.RoundCompleted(summary=summary(1)), e.CheckpointSaved(round=1, bytes=9),
     )  # fmt: skip
 
     def learned(state: State) -> tuple[object, ...]:
-        return state.history, state.rounds, state.held_out, state.ahas, state.saved_round
+        return state.history, state.history_scores, state.rounds, state.held_out, state.ahas, state.saved_round
 
-    assert learned(fold(ready("a"), state=state)) == ((summary(0),), (summary(1),), (score,), (aha,), 1)
+    assert learned(fold(ready("a"), state=state)) == ((summary(0),), (early,), (summary(1),), (score,), (aha,), 1)
     other = fold(ready("b"), state=state)
-    assert learned(other) == ((), (), (), (), None)
+    assert learned(other) == ((), (), (), (), (), None)
     told = e.HistoryTold(rounds=(summary(7),), held_out=(), ahas=())
-    assert learned(fold(told, state=other)) == ((summary(7),), (), (), (), None)
+    assert learned(fold(told, state=other)) == ((summary(7),), (), (), (), (), None)
 
 
 def ready(model: str) -> e.Ready:

@@ -186,7 +186,7 @@ class HeldOutChart(Chart):
         super().__init__(look, tr("Held-out score by round; the table shows the same"), shows_axis=False)
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
-        rounds, scores = series.rounds(state), state.held_out
+        rounds, scores = series.rounds(state), series.scores(state)
         x = series.score_places(scores, rounds, axis)
         shares = [score.right / score.total if score.total else 0.0 for score in scores]
         spans = [interval_of(score.right, score.total) for score in scores]
@@ -240,7 +240,7 @@ def bands(state: State, axis: Axis) -> list[Band]:
 def ends(state: State, axis: Axis) -> tuple[float, float]:
     """The first and last place that any point of either chart stands on."""
     rounds = series.rounds(state)
-    found = [*series.places(rounds, axis), *series.score_places(state.held_out, rounds, axis)]
+    found = [*series.places(rounds, axis), *series.score_places(series.scores(state), rounds, axis)]
     if not found:
         return 0.0, 1.0
     return min(found), max(max(found), min(found) + 1)

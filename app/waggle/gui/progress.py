@@ -29,7 +29,7 @@ CHARTS, TABLE, EMPTY, COMPARED = range(4)
 
 def verdict(state: State) -> str:
     """The page in one line: where the model stands and where it began."""
-    rounds, scores = series.rounds(state), state.held_out
+    rounds, scores = series.rounds(state), series.scores(state)
     if not rounds:
         if _coming(state):
             return hindrance(state) or tr("The rounds so far are being asked for.")
@@ -155,7 +155,7 @@ class Progress(Page):
         self._shown = self._drawn_from()
         self._line.say(verdict(state))
         self._empty.setText(self._empty_words())
-        nothing = not series.rounds(state) and not state.held_out
+        nothing = not series.rounds(state) and not series.scores(state)
         compared = self._compared.isChecked()
         self._pages.setCurrentIndex(
             COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else CHARTS
@@ -174,7 +174,7 @@ class Progress(Page):
         ends, bands = charts.ends(state, axis), charts.bands(state, axis)
         held.show_state(state, axis, ends, bands)
         QTimer.singleShot(FRAME_MS, reward, lambda: reward.show_state(state, axis, ends, bands))  # no key waits for both
-        scores = state.held_out
+        scores = series.scores(state)
         self._waiting.setVisible(not scores)
         self._figure.setText(f"{100 * scores[-1].right / scores[-1].total:.1f}%" if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")

@@ -37,7 +37,7 @@ def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
 
 def rows(state: State) -> list[tuple[str, ...]]:
     """All rounds, newest first. A score belongs to the last round that was played when it was measured."""
-    scores = {score.round: score for score in state.held_out}
+    scores = {score.round: score for score in series.scores(state)}
     played = series.rounds(state)
     return [cells(summary, scores.get(summary.round) or scores.get(summary.round + 1)) for summary in reversed(played)]
 

@@ -30,6 +30,12 @@ def rounds(state: State) -> list[RoundSummary]:
     return [known[number] for number in sorted(known)]
 
 
+def scores(state: State) -> list[HeldOutScore]:
+    """The held-out scores of the long history and the recent ones as one, oldest first."""
+    known = {score.round: score for score in (*state.history_scores, *state.held_out)}
+    return [known[number] for number in sorted(known)]
+
+
 def trend(values: Sequence[float], width: int) -> list[float]:
     """A moving mean over `width` values around each; over those there are near both ends."""
     sums = [0.0]

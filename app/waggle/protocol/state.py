@@ -89,6 +89,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     held_out: tuple[e.HeldOutScore, ...] = ()
     ahas: tuple[e.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[e.RoundSummary, ...] = ()
+    history_scores: tuple[e.HeldOutScore, ...] = ()
     totals: Totals = Totals()
     reach: e.Reach = "connecting"
     address: str = ""
@@ -156,7 +157,9 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, downloading=event)
         case e.Ready():
             if state.ready is not None and state.ready.model != event.model:  # what is known of a model is of that one alone
-                moved = replace(moved, talk=(), rounds=(), history=(), held_out=(), ahas=(), saved_round=None)
+                moved = replace(
+                    moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None
+                )  # fmt: skip
             fresh = Totals()  # `ready.completions` holds those of before
             return replace(
                 moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None, offered=None
@@ -241,7 +244,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case e.AhaHappened():
             return replace(state, ahas=(*state.ahas, event.aha)[-AHAS:])
         case e.HistoryTold():
-            return replace(state, history=event.rounds, held_out=event.held_out or state.held_out, ahas=event.ahas or state.ahas)
+            return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
         case _:
             return state
 
