@@ -59,6 +59,13 @@ def test_what_a_newer_version_wrote_is_passed_over_and_kept_for_it(tmp_path):
         read(path, ("swarm.quorum=4",))
 
 
+def test_the_mark_that_an_editor_puts_before_the_text_is_passed_over(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_bytes(b"\xef\xbb\xbf[swarm]\r\nport = 4001\r\n")
+    assert read(path).swarm.port == 4001
+    assert change(path, {"swarm.lan": True}).swarm.port == 4001
+
+
 def test_bytes_that_are_no_text_are_explained(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_bytes(b"\xff\xfe")

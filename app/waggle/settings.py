@@ -212,7 +212,7 @@ def _table(path: Path) -> dict[str, Any]:
     """What the file says, unchecked; raises SettingsError."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Notepad begins with a mark
     except FileNotFoundError:
         pass  # nobody has chosen anything yet
     except (OSError, UnicodeDecodeError) as error:
