@@ -1,5 +1,6 @@
 """Strangers against the DHT below the directory: what one of them may put into a node, and have out of it."""
 
+import asyncio
 import os
 import time
 from contextlib import suppress
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from swarm.live import fresh_identity
-from swarm.test_dht import KEY, NOTHING, opened, signed
+from swarm.live import Start, fresh_identity
+from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.swarm.dht import NEIGHBOURS, Dht, Services
+from waggle.swarm.guard import MAX_LIFETIME_S
+from waggle.swarm.identity import Identity
 from waggle.swarm.shim import load_hivemind
 
 hivemind = load_hivemind()
@@ -77,6 +80,70 @@ async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeyp
         assert all(len(each.nodes_to_peer_id) <= NEIGHBOURS >= len(each.replacement_nodes) for each in buckets)
         assert len(protocol.routing_table.uid_to_peer_id) == len(protocol.routing_table.peer_id_to_uid)
         assert len(protocol.routing_table.uid_to_peer_id) <= 2 * NEIGHBOURS * len(buckets) < 2000
+
+
+async def test_a_crowd_that_one_replica_makes_up_takes_nobodys_room_and_hides_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
+    crowd = [fresh_identity(tmp_path, f"name {number}") for number in range(20)]
+    async with opened(reader, Services(digest=CHARTER)) as one, opened(hostile, NOTHING, one) as bad:
+        for each in crowd:
+            put(bad, each, time.time() + 100)
+        assert (await one.read(KEY)).keys() == {each.peer_id for each in crowd}
+        async with opened(honest, NOTHING, one, bad) as two:
+            assert await two.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
+            assert honest.peer_id in await one.read(KEY)
+        assert held(one) == {honest.peer_id}
+
+
+async def test_an_entry_that_a_reader_refuses_hides_none_of_the_others_that_its_replica_holds(tmp_path: Path) -> None:
+    reader, honest, late = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "late"))
+    async with opened(reader) as one, opened(honest, NOTHING, one) as two:
+        put(two, late, time.time() + MAX_LIFETIME_S + 60)  # let in by a clock that is fast
+        put(two, honest, time.time() + 100)
+        assert (await one.read(KEY)).keys() == {honest.peer_id}
+
+
+async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early(tmp_path: Path) -> None:
+    own = fresh_identity(tmp_path, "own")
+    async with opened(own) as one:
+        put(one, own, time.time() + 100)
+        put(one, own, old := time.time() + 0.3)
+        while time.time() <= old:
+            await asyncio.sleep(0.05)
+        assert held(one) == {own.peer_id}
+
+
+def put(dht: Dht, origin: Identity, expires_at: float) -> None:
+    """Into what this node itself stores, however it came by it."""
+    blob, expires_at = signed(origin, expires_at)
+    packed = dht._node.protocol.serializer.dumps(blob)
+    dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at, subkey=origin.peer_id)
+
+
+def held(dht: Dht) -> set[bytes]:
+    kept = dht._node.protocol.storage.get(hivemind.DHTID.generate(KEY))
+    return {origin for origin, _ in kept.value.items()} if kept else set()
+
+
+async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_sample(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lender, friend = (await start("lender")).node, bytes(38)
+    blob, _ = signed(fresh_identity(tmp_path, "name"), time.time() + 100)
+    crowd = {number.to_bytes(38, "big"): blob for number in range(400, -1, -1)}
+
+    async def read(_key: str) -> dict[bytes, bytes]:
+        return crowd
+
+    monkeypatch.setattr(lender._connection.dht, "read", read)
+    monkeypatch.setattr(lender._trust, "trusted", lambda: {friend})
+    told = list(await lender._list())
+    assert told[0] == friend
+    assert set(told) == set(crowd)
+    assert told != list(crowd)
 
 
 async def test_a_newcomer_is_handed_nothing_and_reads_everything(tmp_path: Path) -> None:

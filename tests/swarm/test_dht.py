@@ -68,6 +68,7 @@ async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> No
         two = await stack.enter_async_context(opened(second, NOTHING, one))
         bad = await stack.enter_async_context(opened(hostile, NOTHING, one, two))
         bad._node.protocol.record_validator = None  # an attacker runs other software
+        bad._node.protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
         soon, late = time.time() + 100, time.time() + MAX_LIFETIME_S + 60
         good, good_expires = signed(honest, soon)
         assert await one.announce(KEY, honest.peer_id, good, good_expires)
@@ -149,7 +150,7 @@ async def test_the_parts_of_hivemind_that_are_not_public_are_still_there(identit
         assert callable(node.protocol.get_stub)
         assert callable(node.protocol.update_routing_table)
         assert p2p.peer_id.to_bytes() == identity.peer_id
-        assert {hivemind.DHTID.generate(KEY).to_bytes()} <= directory.places_of(CHARTER, identity.peer_id)
+        assert {hivemind.DHTID.generate(KEY).to_bytes()} <= directory.places_of(CHARTER, identity.peer_id).keys()
         assert node.protocol.serializer.dumps(identity.peer_id) == b"\xc4\x26" + identity.peer_id
         assert node.protocol.RESERVED_SUBKEYS == (b"\xc0", b"")
 

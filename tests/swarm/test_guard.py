@@ -77,7 +77,7 @@ def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
         "another swarm's key": replace(good, key=min(directory.places_of(bytes(32), identity.peer_id))),
         "another's shard": replace(
             good,
-            key=min(directory.places_of(CHARTER, other.peer_id) - directory.places_of(CHARTER, identity.peer_id)),
+            key=min(directory.places_of(CHARTER, other.peer_id).keys() - directory.places_of(CHARTER, identity.peer_id).keys()),
         ),
         "a changed byte": replace(good, value=good.value[:50] + bytes([good.value[50] ^ 1]) + good.value[51:]),
         "a changed signature": replace(good, value=good.value[:-1] + bytes([good.value[-1] ^ 1])),
@@ -110,6 +110,10 @@ def test_any_bytes_are_an_announcement_or_refused(blob: bytes) -> None:
         announcements.read(blob, bytes(38))
 
 
+def has_room(watch: Guard, record: Entry) -> bool:
+    return watch.validate(record) and watch.has_room(record.key, record.subkey[2:], record.value, record.expiration_time)
+
+
 def test_a_full_shard_takes_in_nobody_new_until_somebodys_time_is_up(tmp_path: Path) -> None:
     now = NOW
     watch = Guard(CHARTER, clock=lambda: now)
@@ -122,11 +126,12 @@ def test_a_full_shard_takes_in_nobody_new_until_somebodys_time_is_up(tmp_path: P
         pack = msgspec.msgpack.encode
         return Entry(place, pack(one.peer_id), pack(announcements.signed(made, one)), made.expires_at)
 
-    assert all(watch.validate(announced(one, NOW + 100)) for one in crowd[:-1])
-    assert not watch.validate(announced(crowd[-1], NOW + 100))
-    assert watch.validate(announced(crowd[0], NOW + 200))  # one that is there may go on
+    assert all(has_room(watch, announced(one, NOW + 100)) for one in crowd[:-1])
+    assert not has_room(watch, announced(crowd[-1], NOW + 100))
+    assert watch.validate(announced(crowd[-1], NOW + 100))  # what is only read takes no room
+    assert has_room(watch, announced(crowd[0], NOW + 200))  # one that is there may go on
     now = NOW + 150
-    assert watch.validate(announced(crowd[-1], now + 100))
+    assert has_room(watch, announced(crowd[-1], now + 100))
 
 
 def test_other_charters_share_one_small_room(identity: Identity) -> None:
@@ -138,12 +143,23 @@ def test_other_charters_share_one_small_room(identity: Identity) -> None:
         place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(other, 0, 0))).digest()
         pack = msgspec.msgpack.encode
         record = Entry(place, pack(identity.peer_id), pack(announcements.signed(made, identity)), made.expires_at)
-        entered += watch.validate(record)
+        entered += has_room(watch, record)
     assert entered == FOREIGN_CAP
-    assert watch.validate(entry(identity))
+    assert has_room(watch, entry(identity))
 
 
-def test_all_shards_of_ones_own_charter_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "OWN_CAP", 5)
+def test_a_crowd_in_the_deep_shards_where_nobody_is_shuts_nobody_out_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "DEPTH_CAP", 5)
     watch = guard()
-    assert [watch.validate(entry(fresh_identity(tmp_path, str(number)))) for number in range(6)] == [True] * 5 + [False]
+
+    def at(one: Identity, bits: int) -> Entry:
+        places = directory.places_of(CHARTER, one.peer_id)
+        return replace(entry(one), key=next(key for key, depth in places.items() if depth == bits))
+
+    crowd = [fresh_identity(tmp_path, str(number)) for number in range(6)]
+    for bits in range(4, directory.MAX_BITS + 1):
+        assert [has_room(watch, at(one, bits)) for one in crowd] == [True] * 5 + [False]
+    assert has_room(watch, at(crowd[-1], 0))
+    assert has_room(watch, at(crowd[-1], 1))

@@ -304,10 +304,11 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
     await p2p.add_protobuf_handler(PAYLOAD, give_payload, hivemind.BytesValue)
     await p2p.add_protobuf_handler(CHARTER, give_charter, hivemind.BytesValue)
     await p2p.add_protobuf_handler(GREETING, give_greeting, hivemind.BytesValue)
-    return await hivemind.DHTNode.create(
+    guard = Guard(services.digest, member=services.member)
+    node = await hivemind.DHTNode.create(
         p2p=p2p,
         node_id=hivemind.node_id_of(p2p.peer_id),
-        record_validator=Guard(services.digest, member=services.member),
+        record_validator=guard,
         cache_locally=False,  # caches serve last round's announcements in a third of the reads
         cache_nearest=0,
         cache_on_store=False,
@@ -316,6 +317,8 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         bucket_size=NEIGHBOURS,
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
+    node.protocol.storage, node.protocol.cache = hivemind.Storage(guard), hivemind.Storage(guard)  # who stores chooses which
+    return node
 
 
 class Refused(Exception):

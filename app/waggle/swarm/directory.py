@@ -85,10 +85,13 @@ def key_to_read(charter: bytes, bits: int, random: Random) -> str:
 
 
 @lru_cache(maxsize=4096)
-def places_of(charter: bytes, peer_id: bytes) -> frozenset[bytes]:
-    """The 20-byte DHT ids of every key that `peer_id` may announce under: sha1 of the msgpacked key, as hivemind has it."""
-    keys = (key_of(charter, bits, shard_of(peer_id, bits)) for bits in range(MAX_BITS + 1))
-    return frozenset(hashlib.sha1(msgspec.msgpack.encode(key), usedforsecurity=False).digest() for key in keys)
+def places_of(charter: bytes, peer_id: bytes) -> Mapping[bytes, int]:
+    """Every key that `peer_id` may announce under, and how deep it is.
+
+    By their 20-byte DHT ids: sha1 of the msgpacked key, as hivemind has it.
+    """
+    keys = (msgspec.msgpack.encode(key_of(charter, bits, shard_of(peer_id, bits))) for bits in range(MAX_BITS + 1))
+    return {hashlib.sha1(key, usedforsecurity=False).digest(): bits for bits, key in enumerate(keys)}
 
 
 def is_current(announcement: Announcement, charter: Charter, now: float) -> bool:

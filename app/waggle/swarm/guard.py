@@ -1,8 +1,8 @@
-"""The guard of the directory: which DHT entries this node stores for others and believes when it reads them.
+"""The guard of the directory: which DHT entries this node believes, and for which of them it finds room.
 
 Everything in the DHT is a signed announcement under its origin's own name and shard. Plain values, other keys, other
 people's names and lifetimes beyond the cap are all refused, so nothing can be squatted. hivemind asks this object where
-it would ask one of its own validators.
+it would ask one of its own validators, and its storage asks for room: what is only read takes none.
 """
 
 import hashlib
@@ -12,17 +12,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from waggle.errors import BadRecord
-from waggle.swarm import announcement
+from waggle.swarm import announcement, directory
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.directory import places_of
 from waggle.swarm.identity import PEER_ID_BYTES
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is true
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
 REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatures
 SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
-OWN_CAP = 32 * SHARD_CAP  # entries under all keys of one's own charter
-FOREIGN_CAP = 256  # entries of all other charters together
+DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
+FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 
@@ -45,7 +44,7 @@ class Guard:
 
     `member` says whether a peer with this certificate may take part under `digest`.
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
-    somebody's time is up. Announcements under charters other than `digest` share one small room.
+    somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Guard:
         self._clock = clock
         self._verified: set[bytes] = set()
         self._cleared_at = 0.0
-        self._rooms: dict[bytes, dict[bytes, float]] = {}  # key (empty: all foreign ones) -> whose entry -> until when
+        self._floors: dict[int, dict[bytes, dict[bytes, float]]] = {}  # depth -> key -> whose entry -> until when
 
     def validate(self, record: Entry) -> bool:
         """Whether this is an announcement by its subkey, in its place, for its time. Never raises."""
@@ -71,7 +70,7 @@ class Guard:
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
             announced = _announcement(record)
-            if announced is None or not self._is_welcome(record, announced) or not self._finds_room(record, announced):
+            if announced is None or not self._is_welcome(record, announced):
                 return False
             if len(self._verified) >= REMEMBERED:
                 self._verified.clear()
@@ -83,28 +82,25 @@ class Guard:
         origin = record.subkey[len(SUBKEY_HEADER) :]
         return announced.charter != self._digest or self._member(origin, announced.certificate)
 
-    def _finds_room(self, record: Entry, announced: Announcement) -> bool:
+    def has_room(self, key: bytes, origin: bytes, value: bytes, until: float) -> bool:
+        """Whether to store this entry, which was found valid; if so its place is taken until then."""
+        announced = announcement.parse(_unpacked(value) or b"")
         own = announced.charter == self._digest
-        room = self._rooms.setdefault(record.key if own else b"", {})
-        tenant = record.subkey if own else record.key + record.subkey
-        if tenant not in room and self._is_full(room, own=own):
+        floor = self._floors.setdefault(directory.places_of(announced.charter, origin)[key] if own else FOREIGN, {})
+        room, tenant = floor.setdefault(key if own else b"", {}), origin if own else key + origin
+        if tenant not in room and _is_full(floor, room, own=own):
             self._clear_out()
-            if self._is_full(room, own=own):
+            if _is_full(floor, room, own=own):
                 return False
-        room[tenant] = max(room.get(tenant, 0.0), record.expiration_time)
+        room[tenant] = max(room.get(tenant, 0.0), until)
         return True
-
-    def _is_full(self, room: dict[bytes, float], *, own: bool) -> bool:
-        if not own:
-            return len(room) >= FOREIGN_CAP
-        return len(room) >= SHARD_CAP or sum(len(each) for key, each in self._rooms.items() if key) >= OWN_CAP
 
     def _clear_out(self) -> None:
         now = self._clock()
         if abs(now - self._cleared_at) < CLEAR_S:
             return
         self._cleared_at = now
-        for room in self._rooms.values():
+        for room in (room for floor in self._floors.values() for room in floor.values()):
             for gone in [tenant for tenant, until in room.items() if until < now]:
                 del room[gone]
 
@@ -115,6 +111,12 @@ class Guard:
     def strip_value(self, record: Entry) -> bytes:
         """Readers keep the signature, so that they can show it to others."""
         return record.value
+
+
+def _is_full(floor: dict[bytes, dict[bytes, float]], room: dict[bytes, float], *, own: bool) -> bool:
+    if not own:
+        return len(room) >= FOREIGN_CAP
+    return len(room) >= SHARD_CAP or sum(map(len, floor.values())) >= DEPTH_CAP
 
 
 def _announcement(record: Entry) -> Announcement | None:
@@ -129,7 +131,7 @@ def _announcement(record: Entry) -> Announcement | None:
         announced = announcement.read(blob, origin)
     except BadRecord:  # a stranger's entry: refused, the DHT goes on
         return None
-    placed = record.expiration_time == announced.expires_at and record.key in places_of(announced.charter, origin)
+    placed = record.expiration_time == announced.expires_at and record.key in directory.places_of(announced.charter, origin)
     return announced if placed else None
 
 

@@ -5,6 +5,7 @@ loop. A round never waits for a peer.
 """
 
 import asyncio
+import random
 import threading
 import time
 from collections import Counter
@@ -285,8 +286,10 @@ class SwarmNode:
         """The directory for a light client: of now, or of the last second."""
         async with self._listing:  # however many ask, it is read once
             if time.monotonic() - self._listed[0] >= LISTED_S:
-                found = await self._connection.dht.read(self._gathering.place())
-                self._listed = time.monotonic(), found
+                found, trusted = await self._connection.dht.read(self._gathering.place()), self._trust.trusted()
+                # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
+                order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
+                self._listed = time.monotonic(), {origin: found[origin] for origin in order}
         return self._listed[1]
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:

@@ -4,6 +4,7 @@ Works where fork and uvloop do not exist. Importing this file imports nothing.
 """
 
 import asyncio
+import copy
 import functools
 import importlib
 import importlib.machinery
@@ -18,8 +19,8 @@ from contextlib import suppress
 from typing import Any
 
 from waggle.errors import SwarmError
-from waggle.swarm import announcement
-from waggle.swarm.guard import SHARD_CAP
+from waggle.swarm import announcement, guard
+from waggle.swarm.guard import SHARD_CAP, Guard
 
 MAX_VALUE = SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 
@@ -39,6 +40,8 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.dht.node import DHTNode
         from hivemind.dht.protocol import DHTProtocol
         from hivemind.dht.routing import DHTID
+        from hivemind.dht.storage import DHTLocalStorage, DictionaryDHTValue
+        from hivemind.dht.validation import DHTRecord
         from hivemind.p2p import P2P, PeerID
         from hivemind.p2p.p2p_daemon_bindings import control
         from hivemind.p2p.p2p_daemon_bindings.datastructures import PeerInfo
@@ -49,6 +52,7 @@ def load_hivemind() -> types.SimpleNamespace:
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
     _bound(DHTProtocol, MSGPackSerializer)
+    _believe_one_by_one(DHTProtocol, DHTRecord)
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     # ValueError: what a stranger's address may be that hivemind cannot read
@@ -56,6 +60,7 @@ def load_hivemind() -> types.SimpleNamespace:
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
         dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
+        Storage=_storage(DHTLocalStorage, DictionaryDHTValue),
     )  # fmt: skip
 
 
@@ -70,6 +75,55 @@ def _bound(protocol: Any, serializer: Any) -> None:
             return super().loads(buffer)
 
     protocol.serializer = Bounded
+
+
+def _believe_one_by_one(protocol: Any, record: Any) -> None:
+    """Let one entry that is refused hide none of the others that come with it."""
+
+    def validate(self: Any, key: bytes, dictionary: Any) -> bool:
+        if len(dictionary) > guard.SHARD_CAP:  # nobody honest holds so many
+            return False
+        with dictionary.freeze():
+            for subkey, (value, expiration) in list(dictionary.items()):
+                if not self.record_validator.validate(record(key, self.serializer.dumps(subkey), value, expiration)):
+                    del dictionary[subkey]
+        return bool(dictionary)
+
+    protocol._validate_dictionary = validate
+
+
+def _storage(local: Any, dictionary: Any) -> Any:
+    """hivemind's storage for a guard: it keeps only what the guard has room for, each entry until one comes that lasts longer."""
+
+    class Storage(local):  # type: ignore[misc]
+        def __init__(self, watch: Guard) -> None:
+            super().__init__()
+            self._watch = watch
+
+        def get(self, key: Any) -> Any:
+            """A copy: hivemind puts into what it reads here what others answer."""
+            kept = super().get(key)
+            if kept is None:
+                return None
+            found = copy.copy(kept.value)
+            found.data, found.key_to_heap, found.expiration_heap = map(
+                copy.copy, (found.data, found.key_to_heap, found.expiration_heap)
+            )
+            return type(kept)(found, kept.expiration_time)
+
+        def store_subkey(self, key: Any, subkey: Any, value: bytes, expiration: float) -> bool:
+            kept = super().get(key)
+            before = kept and kept.value.get(subkey)
+            if before and before.expiration_time >= expiration:
+                return False
+            if not self._watch.has_room(key.to_bytes(), subkey, value, expiration):
+                return False
+            entries = kept.value if kept else dictionary()
+            if expiration > entries.latest_expiration_time:
+                self.store(key, entries, expiration)
+            return bool(entries.store(subkey, value, expiration))
+
+    return Storage
 
 
 def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
