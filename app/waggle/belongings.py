@@ -19,7 +19,7 @@ Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swar
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 OF_HOME: dict[Kind, tuple[str, ...]] = {
-    "identity": ("identity.key", "identity.*.key", "identity.new"),
+    "identity": ("identity.key", "identity.*.key", "identity.new", "identity.*.new"),
     "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "window.lock", "models.json",
                  "models.json.new", "frugality.json", "asked.json", "asked.json.new", "seed_port", "control/*"),
     "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),

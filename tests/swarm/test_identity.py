@@ -1,6 +1,10 @@
 """The key file, peer ids as text, names, and signatures that hold in one domain only."""
 
+import os
 import stat
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -59,6 +63,44 @@ def test_a_key_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IdentityError):
         load_or_create(tmp_path / "file" / "identity.key")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_a_first_start_on_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))
+    try:
+        with pytest.raises(IdentityError, match="cannot be written"):
+            load_or_create(tmp_path / "identity.key")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+    load_or_create(tmp_path / "identity.key")
+
+
+def test_starts_at_once_go_on_with_one_key(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def start(_: int) -> bytes:
+        together.wait()
+        return load_or_create(tmp_path / "identity.key").peer_id
+
+    with ThreadPoolExecutor(8) as threads:
+        (mine,) = set(threads.map(start, range(8)))
+    assert load_or_create(tmp_path / "identity.key").peer_id == mine
+    assert [path.name for path in tmp_path.iterdir()] == ["identity.key"]
+
+
+def test_a_disk_without_second_names_keeps_a_key_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(_source: Path, _place: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", link)
+    mine = load_or_create(tmp_path / "identity.key").peer_id
+    assert load_or_create(tmp_path / "identity.key").peer_id == mine
+    assert [path.name for path in tmp_path.iterdir()] == ["identity.key"]
 
 
 def test_a_peer_id_is_written_as_everybody_in_libp2p_writes_it() -> None:

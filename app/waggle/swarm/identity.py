@@ -1,7 +1,9 @@
 """Who this node is: an Ed25519 key in the file format p2pd reads, and the peer id that contains the public key."""
 
+import contextlib
 import hashlib
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,14 +99,32 @@ def _create(path: Path) -> Identity:
     content = FILE_PREFIX + key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()) + _public(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # O_EXCL: two starts at once must not end with two keys, one of them lost.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor, name = tempfile.mkstemp(".new", f"{path.stem}.", path.parent)
+        beside = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            _name(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a disk that knows no rights
+            path.chmod(0o400)
+        return identity_of(path, path.read_bytes())
     except OSError as error:
         raise IdentityError(f"The identity file {path} cannot be written.", "Check the folder and the disk.") from error
-    return identity_of(path, content)
+
+
+def _name(beside: Path, path: Path) -> None:
+    """Give a whole file its name, where none has it: of two starts at once both go on with the same key."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return
+    except OSError:  # a disk that knows no second names
+        if not path.exists():
+            beside.rename(path)
 
 
 def identity_of(path: Path, content: bytes) -> Identity:
