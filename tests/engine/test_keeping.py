@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from waggle.engine.keeping import Keeper, Remembering, interval, restore
+from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
 from waggle.errors import CheckpointError
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved
@@ -162,6 +162,32 @@ def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
     again = Node(tmp_path)
     assert again.round == 2
     assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_journal_keeps_the_rounds(tmp_path):
+    node, refused = Node(tmp_path), []
+    node.keeper.refused = lambda: refused.append(node.round)
+    node.play()
+    node.now = 1.0 * DAY
+    in_the_way = tmp_path / f".writing-{os.getpid()}"
+    in_the_way.write_text("")
+    for _ in range(3):
+        node.play()
+    assert refused == [2], "the disk is left alone for a while"
+    assert folders(tmp_path) == ["r00000001"]
+    in_the_way.unlink()
+    assert Node(tmp_path).round == 4
+    node.now += 2 * AGAIN_SECONDS
+    node.play()
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+
+
+def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
+    node = Node(tmp_path)
+    in_the_way = tmp_path / f".writing-{os.getpid()}"
+    in_the_way.write_text("")
+    with pytest.raises(CheckpointError, match="Round 0 could not be saved"):
+        node.play()
 
 
 def killed_after(root: Path, operations: int, work) -> bool:

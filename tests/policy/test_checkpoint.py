@@ -1,5 +1,9 @@
 """Checkpoints: what is written is found again, what is damaged is set aside."""
 
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
@@ -8,6 +12,9 @@ from waggle.errors import CheckpointError
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved, load_newest, save
 from waggle.policy.torch_policy import TorchPolicy
+from waggle.rl.batch import GroupBatch, StepParams
+
+TWO, ONES = np.array([4, 5], np.int32), np.ones(2, np.float32)
 
 
 @pytest.fixture
@@ -101,6 +108,35 @@ def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(p
     with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
         save(tmp_path / "file", policy, state(2))
     assert load_newest(root, policy, "b")[0] == state(1)
+
+
+@pytest.fixture
+def narrow(policy):
+    """Files may hold the weights but not the moments, which are twice as long."""
+    resource = pytest.importorskip("resource")
+    policy.step([GroupBatch(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    longest = sum(array.nbytes for array in policy.state()[0].values()) * 3 // 2
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (longest, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_was_half_written_when_the_disk_said_no_takes_no_room(policy, root, narrow):
+    save(root, policy, state(1))
+    narrow()
+    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+        save(root, policy, state(2))
+    assert [path.name for path in root.iterdir()] == ["r00000001"]
+
+
+def test_a_checkpoint_for_which_there_is_no_room_is_not_begun(policy, root, monkeypatch):
+    written = []
+    monkeypatch.setattr(checkpoint.weights, "save", lambda kept, path: written.append(path))
+    whole = sum(array.nbytes for arrays in policy.state() for array in arrays.values())
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=whole - 1))
+    with pytest.raises(CheckpointError, match="No space left"):
+        save(root, policy, state(1))
+    assert written == []
 
 
 def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path):

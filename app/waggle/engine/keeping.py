@@ -15,6 +15,7 @@ from waggle.sapo.seams import Policy
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
+AGAIN_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
 
 
 def interval(size: int, seconds: float) -> float:
@@ -63,6 +64,7 @@ class Keeper:
     remembering: Remembering
     checkpointed: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
+    refused: Callable[[], None] = nothing  # when the disk did not take one, though the journal has the round
     clock: Callable[[], float] = time.monotonic
     restored: Saved | None = None  # what was gone on from; later than the checkpoint where the journal led on
     _due: float = field(default=0.0, init=False)
@@ -78,10 +80,17 @@ class Keeper:
 
     def keep(self, saved: Saved) -> int:
         """Make a round safe; the bytes written. Raises CheckpointError when the disk says no: it can be asked again."""
-        size = self._note(saved) if self.checkpointed is not None else 0
-        if self.checkpointed is None or self.clock() >= self._due or self._journal > JOURNAL_BYTES:
+        if self.checkpointed is None:
+            return self._checkpoint(saved)
+        size = self._note(saved)
+        if self.clock() < self._due and self._journal <= JOURNAL_BYTES:
+            return size
+        try:
             return size + self._checkpoint(saved)
-        return size
+        except CheckpointError:
+            self._due, self._journal = self.clock() + AGAIN_SECONDS, 0
+            self.refused()
+            return size
 
     def _note(self, saved: Saved) -> int:
         """Into the journal, also before a checkpoint: should that be damaged one day, the one before leads past it."""

@@ -102,7 +102,9 @@ async def prepare(
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
     make_room_here = partial(_make_room, home, computer, folder, teller)
-    keeper = keeping.Keeper(home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, restored=saved)
+    keeper = keeping.Keeper(
+        home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, partial(_tell_refused, teller), restored=saved
+    )
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     moments = _moments(home, folder, opened, stopped.is_set)
     prepared = Prepared(
@@ -243,6 +245,15 @@ def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, note
         completions=prepared.completions,
         group_size=prepared.rules.group_size,
         parameters=opened.policy.parameters,
+    )
+
+
+def _tell_refused(teller: Teller) -> None:
+    teller.tell_soon(
+        events.Warned(
+            title="The disk did not take a checkpoint.",
+            advice="The journal has every round since the last one. Make room on the disk.",
+        )
     )
 
 

@@ -9,6 +9,7 @@ Written into a temporary folder, flushed, then renamed. A folder whose sums do n
 """
 
 import contextlib
+import errno
 import hashlib
 import math
 import os
@@ -90,20 +91,24 @@ def base_of(model: Path) -> str:
 
 def save(root: Path, policy: Trained, saved: Saved) -> int:
     """Write a checkpoint and drop all but the newest three; the bytes written. Raises CheckpointError when the disk says no."""
+    temporary = root / f".writing-{os.getpid()}"
     try:
-        return _save(root, policy, saved)
+        return _save(root, temporary, policy, saved)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"Round {saved.round - 1} could not be saved: {error}.", "The checkpoints before are kept. Make room on the disk."
         ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _save(root: Path, policy: Trained, saved: Saved) -> int:
-    temporary = root / f".writing-{os.getpid()}"
+def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
     kept, moments = policy.state()
+    if sum(array.nbytes for array in (*kept.values(), *moments.values())) > shutil.disk_usage(root).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # before gigabytes are written in vain, again and again
     if any(map(weights.is_bits, kept.values())):
         saved = replace(saved, format=2)
     weights.save(kept, temporary / _weights_file(saved))
