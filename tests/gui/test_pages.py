@@ -161,7 +161,8 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page.save(tmp_path / name)
-    assert page._line.words() == f"Saved to {tmp_path / name}"
+    window.redraw()
+    assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}"
     if name.endswith("csv"):
         rows = list(csv.reader((tmp_path / name).open()))
         assert rows[0] == list(COLUMNS)
@@ -174,7 +175,8 @@ def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent],
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page.save(tmp_path / "nowhere" / "x.csv")
-    assert page._line.words().startswith("Not saved:")
+    window.redraw()
+    assert window.status._notice.accessibleName().startswith("Not saved:")
 
 
 def test_charts_and_table_show_every_axis(window_told: Told, told: list[AnyEvent], qapp: QApplication) -> None:

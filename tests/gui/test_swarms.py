@@ -186,6 +186,8 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert qapp.clipboard().text() == LINK
     swarms.save_invite(tmp_path / "invite.waggle")
     assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
+    window.redraw()
+    assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
 
 
 def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> None:

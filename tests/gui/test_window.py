@@ -84,7 +84,8 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> Non
     again = ready(at=noon + 60)
     window = window_told([ready(at=noon - 60), days, again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)])
     assert figures(window) == [
-        "128 |32 of them right; 1,280 in all", "3 of 9 peers|41 of your groups", "12 Wh, estimated|About as much as a laptop in 24 min",
+        "128 |32 of them right; 1,280 in all", "3 of 9 peers|41 of your groups",
+        "12 Wh, estimated|About as much as a laptop in 24 min",
     ]  # fmt: skip
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)

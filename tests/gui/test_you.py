@@ -155,7 +155,8 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
     assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers used them")]
     you.save_card(tmp_path / "nowhere" / "card.png")
-    assert you._line.words().startswith("Not saved")
+    window.redraw()
+    assert window.status._notice.accessibleName().startswith("Not saved")
 
 
 def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Told) -> None:

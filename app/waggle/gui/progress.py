@@ -223,7 +223,7 @@ class Progress(Page):
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
-        """A picture for .png, a table for anything else; says what went wrong in the page's own line."""
+        """A picture for .png, a table for anything else."""
         if not path.suffix:
             path = path.with_suffix(".png" if "png" in kind else ".csv")
         try:
@@ -233,6 +233,6 @@ class Progress(Page):
             else:
                 save_csv(self._state, path)
         except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
-            self._line.say(tr("Not saved: %1").replace("%1", str(error)))
+            self.said.emit(tr("Not saved: %1").replace("%1", str(error)))
             return
-        self._line.say(tr("Saved to %1").replace("%1", str(path)))
+        self.said.emit(tr("Saved to %1").replace("%1", str(path)))

@@ -374,9 +374,9 @@ class Swarms(Page):
         try:
             path.write_text(f"{self._invitation.link}\n", encoding="utf-8")
         except OSError as error:  # the link is still on the screen
-            self._line.say(tr("Not saved: %1").replace("%1", error.strerror or ""))
+            self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""))
             return
-        self._line.say(tr("Saved to %1").replace("%1", str(path)))
+        self.said.emit(tr("Saved to %1").replace("%1", str(path)))
 
 
 def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:

@@ -120,6 +120,7 @@ class Window(QWidget):
         """A page costs time when it is made and when the theme changes: most are made when they are first seen."""
         self._stack.addWidget(page)
         page.commanded.connect(self.commanded)
+        page.said.connect(self.notice)
         page.set_compact(bool(self._compact))
         return page
 

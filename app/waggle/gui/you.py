@@ -282,10 +282,10 @@ class You(Page):
         file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
 
     def save_card(self, path: Path) -> None:
-        """A picture to show to a friend; says what went wrong in the page's own line."""
+        """A picture to show to a friend."""
         path = path if path.suffix else path.with_suffix(".png")
         done = picture(self.look, self._state).save(str(path))
-        self._line.say((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
+        self.said.emit((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
 
     def sizeHint(self) -> QSize:
         return QSize(900, 600)
