@@ -1,5 +1,6 @@
 """Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -15,12 +16,14 @@ from waggle.gui.controls import Number, Picker, Switch
 from waggle.gui.help_page import Log
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.look import Look
+from waggle.gui.parts import Button
 from waggle.gui.privacy import Privacy
 from waggle.gui.report import redacted, report
 from waggle.gui.settings_page import Setting, SettingsPage
 from waggle.gui.settings_rows import PARTS
 from waggle.gui.week import ALWAYS, Week
 from waggle.gui.why import Why
+from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.rules import Rule, Tick
@@ -184,6 +187,25 @@ def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page
     assert isinstance(asked[0], Resume)
     assert isinstance(asked[1], ChangeSettings)
     assert asked[1].values == {"when.only_on_power": False}
+
+
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
+    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+    window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    for rule, key in (("program", "when.not_while"), ("week", "when.week")):
+        why = window.home.hero._why
+        why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
+        assert why._rows.findChildren(Switch) == []
+        why._rows.findChildren(Button)[0].click()
+        assert window.page == "settings"
+        shown = window.pages["settings"]
+        assert isinstance(shown, SettingsPage)
+        row = row_of(shown, key)
+        qtbot.waitUntil(lambda row=row: not row.visibleRegion().isEmpty())
+        assert row._control.hasFocus()
+    assert sent == []
 
 
 def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) -> None:

@@ -39,10 +39,11 @@ def progress_words(state: State) -> tuple[str, int, int]:
 
 
 class Hero(QFrame):
-    """Emits commands; `start_wanted` asks for an engine that is not there."""
+    """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed."""
 
     commanded = Signal(object)
     start_wanted = Signal()
+    setting_wanted = Signal(str)
 
     def __init__(self, look: Look, can_start: Callable[[], bool]) -> None:
         super().__init__()
@@ -57,6 +58,7 @@ class Hero(QFrame):
         self._detail = text(look, "", "body", "soft", wrap=True)
         self._why = Why(look, self)
         self._why.commanded.connect(self.commanded)
+        self._why.setting_wanted.connect(self.setting_wanted)
         self._why_button = Button(look, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
         self.profile = Profile(look)

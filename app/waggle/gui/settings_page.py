@@ -1,6 +1,6 @@
 """Settings: every choice, found by a word, in force at once, and each with a way back to its default."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -17,12 +17,15 @@ from waggle.gui.words import plural, tr
 from waggle.protocol.state import State
 from waggle.settings import Value
 
+ABOVE = 60  # what is gone to does not stand at the very edge
+
 
 class Setting(QFrame):
     """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
 
     def __init__(self, look: Look, row_of: Row, choices: Choices) -> None:
         super().__init__()
+        self.key = row_of.key
         self._row, self._choices = row_of, choices
         self._control = control(look, row_of)
         self._control.changed.connect(self._set)
@@ -41,6 +44,9 @@ class Setting(QFrame):
         self.setLayout(layout)
         self.words = f"{tr(row_of.title)} {tr(row_of.note)} {tr(row_of.at_zero)} {row_of.key}".lower()
         self.show_value()
+
+    def take_focus(self) -> None:
+        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_value(self) -> None:
         value = self._choices.value(self._row.key)
@@ -134,6 +140,13 @@ class SettingsPage(Page):
         cores = state.ready.cores if state.ready else 0
         self.profile.show_settings(self._choices.settings, cores)
         self.privacy.show_state(state, now)
+
+    def show_setting(self, key: str) -> None:
+        """Go to the row of a setting, to be changed there."""
+        self._search.clear()
+        wanted = next(made for card in self._cards for made in card.rows if made.key == key)
+        wanted.take_focus()
+        QTimer.singleShot(0, wanted, lambda: self._area.ensureWidgetVisible(wanted, 0, ABOVE))  # once all has its place
 
     def _show_values(self) -> None:
         for card in self._cards:

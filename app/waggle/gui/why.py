@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QLayout, QWidget
 from waggle.gui.controls import Switch
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
-from waggle.gui.parts import column, frame, held, row, text
+from waggle.gui.parts import Button, column, frame, held, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import later, told, tr
 from waggle.protocol.commands import ChangeSettings, Resume
@@ -16,19 +16,19 @@ from waggle.protocol.rules import Rule, Tick
 from waggle.settings import Value
 
 OFF: dict[Rule, tuple[str, Value]] = {
-    "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "week": ("when.week", None),
-    "program": ("when.not_while", None), "full_screen": ("when.not_full_screen", False),
-    "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0),
-    "energy": ("when.kwh_a_day", 0),
+    "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),
+    "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0), "energy": ("when.kwh_a_day", 0),
 }  # fmt: skip
+MADE_BY_HAND: dict[Rule, str] = {"week": "when.week", "program": "when.not_while"}  # off would be: erased
 SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more", "text_faint")}
 MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}
 
 
 class Why(QFrame):
-    """A small window below the sentence. `commanded` switches a rule off, or resumes."""
+    """A small window below the sentence. `commanded` switches a rule off, or resumes; `setting_wanted` names what to change."""
 
     commanded = Signal(object)
+    setting_wanted = Signal(str)
 
     def __init__(self, look: Look, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
@@ -75,7 +75,16 @@ class Why(QFrame):
             switch.setChecked(True)
             switch.changed.connect(_Off(self, tick.rule))
             line.addLayout(column(switch, None))
+        elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
+            change = Button(look, tr("Change rule"), "link")
+            change.setAccessibleName(f"{tr('Change rule')}: {told(tick.says)}")
+            change.clicked.connect(lambda: self._change(key))
+            line.addLayout(column(change, None))
         return line
+
+    def _change(self, key: str) -> None:
+        self.hide()
+        self.setting_wanted.emit(key)
 
 
 class _Off:

@@ -81,6 +81,7 @@ class Window(QWidget):
         self.status.home_wanted.connect(lambda: self.show_page("home"))
         self.home.race_wanted.connect(self.show_race)
         self.home.start_wanted.connect(self.start_wanted)
+        self.home.hero.setting_wanted.connect(self._show_setting)
         self.peers.invite_wanted.connect(self._invite)
         self.you.goodbye_wanted.connect(self.goodbye_wanted)
         self.home.hero.profile.chosen.connect(choices.set)
@@ -218,6 +219,12 @@ class Window(QWidget):
     def _show_goodbye(self) -> None:
         self.show_page("you")
         self.you.show_goodbye()
+
+    def _show_setting(self, key: str) -> None:
+        self.show_page("settings")
+        settings = self.pages["settings"]
+        assert isinstance(settings, SettingsPage)
+        settings.show_setting(key)
 
     def show_race(self) -> None:
         self.show_page("swarms")
