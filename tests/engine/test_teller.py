@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -72,6 +73,26 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
     tmp_path.mkdir()
     teller.tell(events.EngineStopped(round=20))
     assert [type(event) for event in kept(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+@pytest.mark.parametrize("room", [0, 10, 130])
+async def test_a_line_that_a_full_disk_tears_is_not_left_in_the_record(teller, tmp_path, room):
+    import resource
+
+    teller.tell(events.PhaseChanged(phase="contributing", round=1))
+    size = sum(path.stat().st_size for path in tmp_path.glob("*.jsonl"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
+    try:
+        teller.tell(events.Warned(title="a long one " * 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    teller.tell(events.PhaseChanged(phase="contributing", round=2))
+    teller.tell(events.PhaseChanged(phase="contributing", round=3))
+    told = kept(tmp_path)
+    assert [type(event) for event in told] == [events.PhaseChanged, Snapshot, events.PhaseChanged]
+    assert told[1].state.warnings
 
 
 async def test_a_listener_that_does_not_read_for_long_costs_no_memory_and_then_gets_everything_known(teller):

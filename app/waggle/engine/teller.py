@@ -1,7 +1,9 @@
 """Tells events: stamps them, folds them into the State, keeps them on file, and passes them on."""
 
 import asyncio
+import errno
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,7 +100,7 @@ class Teller:
             return
         if self._gap:
             line = wire.line(self.stamp(Snapshot(state=self.state)))
-        self._record.write(line)
+        self._write(line)
         self._gap = False
         if self._record.tell() > FILE_BYTES:
             self._begin_another()
@@ -109,7 +111,14 @@ class Teller:
         except OSError:  # the full one grows until another can be opened
             return
         full.close()
-        self._record.write(wire.line(self.stamp(Snapshot(state=self.state))))
+        self._write(wire.line(self.stamp(Snapshot(state=self.state))))
+
+    def _write(self, line: bytes) -> None:
+        """All of it or nothing: a disk that is nearly full takes a part. Raises OSError."""
+        taken = self._record.write(line)
+        if taken < len(line):
+            self._record.truncate(self._record.tell() - taken)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> IO[bytes]:
         for old in sorted(self._folder.glob("*.jsonl"))[: -(KEPT_FILES - 1)]:
