@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.look import Look
-from waggle.gui.parts import tip
 from waggle.gui.span_text import SpanText, broken, fitted, span_layout, units
+from waggle.gui.words import tip
 
 
 def test_short_text_is_left_alone() -> None:

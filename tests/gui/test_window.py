@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -262,3 +263,33 @@ def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(look: Look, qapp: Q
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
     finally:
         language.use("en")
+
+
+REFUSAL = (
+    "There is not enough room on the disk for this model: 1.4 GB are needed, 0.9 GB are free. "
+    "Remove a model that you do not train, or choose a smaller one."
+)
+
+
+def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
+    window_told: Told, told: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    window = window_told(told, 1024, 640)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    window.notice(REFUSAL)
+    qapp.processEvents()
+    status = window.status
+    assert status._notice.width() == status._notice.sizeHint().width(), "all of it is seen in the smallest window"
+    assert not status._says.isVisible()
+    assert heard == [REFUSAL]
+    assert window._notice_end.interval() > 10_000, "so many words need their time"
+    window.notice(REFUSAL * 2)
+    qapp.processEvents()
+    window.grab()
+    assert status._notice.toolTip() == REFUSAL * 2, "what is cut can be read all the same"
+    window._end_notice()
+    qapp.processEvents()
+    assert status._says.isVisible()
+    assert not status._notice.isVisible()

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QTo
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Mark, Sign
-from waggle.gui.parts import Button, Line, column, edges, restyle, row, set_tip, text
+from waggle.gui.parts import Button, Line, column, edges, held, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
@@ -97,7 +97,7 @@ class Rail(QFrame):
 
 
 class Status(QFrame):
-    """The sentence on the left, figures on the right, and in between what has to be said for a moment.
+    """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
 
     `home_wanted`: somebody wants to do what the sentence of a problem asks for, which stands on Home.
     """
@@ -117,9 +117,10 @@ class Status(QFrame):
         self._mark = Chip(look, "", "peer", "play")
         self._figures = [Line(look, role="small", tone="text_faint", right=True) for _ in range(4)]
         self._compact = False
-        figures = row(*self._figures, gap=18)
-        left = (self._sign, self._word, self._says, self._home, None)
-        self.setLayout(row(*left, self._notice, self._mark, 8, figures, margins=(16, 0, 16, 0)))
+        self._sentence = held(row(self._sign, self._word, self._says))
+        self._right = held(row(*self._figures, gap=18))
+        parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._right)
+        self.setLayout(row(*parts, margins=(16, 0, 16, 0)))
         self.setFixedHeight(look.size["status"])
         self.notice("")
         self.mark("")
@@ -129,8 +130,14 @@ class Status(QFrame):
 
     def notice(self, words: str) -> None:
         """What the person should see now; empty takes it away."""
-        self._notice.setVisible(bool(words))
         self._notice.say(words, "accent", "warn")
+        self._notice.setVisible(bool(words))
+        for usual in (self._sentence, self._right):
+            usual.setVisible(not words)
+
+    def is_read(self) -> bool:
+        """Whether somebody points at what is said for a moment."""
+        return self._notice.underMouse()
 
     def mark(self, words: str) -> None:
         """What kind of run this is, when it is not an ordinary one."""

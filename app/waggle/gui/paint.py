@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPaintE
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.look import Look
+from waggle.gui.words import tip
 
 # Peers' own hues; honey is never among them: it is kept for oneself.
 BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
@@ -239,7 +240,7 @@ class Faces(Painted):
 
 
 class Chip(Painted):
-    """A small word on a tinted ground."""
+    """A small word on a tinted ground; where it is cut, the whole is in its tooltip."""
 
     def __init__(self, look: Look, words: str = "", tone: str = "plain", icon: str = "") -> None:
         super().__init__(look)
@@ -265,6 +266,9 @@ class Chip(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         words, tone, icon = self._shown
         draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
+        cut = tip(words) if place.width() < self.sizeHint().width() else ""
+        if cut != self.toolTip():
+            self.setToolTip(cut)
 
 
 class Stages(Painted):

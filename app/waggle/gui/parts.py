@@ -1,6 +1,5 @@
 """The small parts every page is made of: rows, cards, text, buttons, segments."""
 
-import html
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -31,6 +30,7 @@ from PySide6.QtWidgets import (
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
+from waggle.gui.words import tip
 from waggle.protocol.state import State
 
 Piece = QWidget | QLayout | int | None  # an int is a fixed space, None a stretch
@@ -186,11 +186,6 @@ def announce(widget: QWidget, words: str) -> None:
     """Have a screen reader say it, where there is one, once it has said what it says now."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
-
-
-def tip(words: str) -> str:
-    """Words for a tooltip, where Qt would take anything like markup for markup."""
-    return f"<span>{html.escape(words)}</span>" if "<" in words else words
 
 
 def set_tip(widget: QWidget, words: str) -> None:

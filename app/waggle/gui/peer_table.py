@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP_INK, draw_avatar, sided
-from waggle.gui.parts import tip
-from waggle.gui.words import figure, one_line, short_ago, told, tr, visible
+from waggle.gui.words import figure, one_line, short_ago, tip, told, tr, visible
 from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 

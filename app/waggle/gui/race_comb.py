@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip
 
 from waggle.gui.look import Look, tokens
 from waggle.gui.paint import Painted, draw_avatar, hexagon
-from waggle.gui.parts import tip
 from waggle.gui.race import Race, solved_words
-from waggle.gui.words import told, tr, visible
+from waggle.gui.words import tip, told, tr, visible
 from waggle.protocol.race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0

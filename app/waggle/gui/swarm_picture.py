@@ -16,9 +16,8 @@ from PySide6.QtWidgets import QToolTip
 from waggle.gui.flow import Flow, Way, flows
 from waggle.gui.look import Look, tokens
 from waggle.gui.paint import Painted, draw_avatar, draw_cell, hexagon
-from waggle.gui.parts import tip
 from waggle.gui.swarm_layout import NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
-from waggle.gui.words import one_line, plural, told, tr, visible
+from waggle.gui.words import one_line, plural, tip, told, tr, visible
 from waggle.protocol.about_peer import about
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State

@@ -27,7 +27,7 @@ from waggle.gui.you import You
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.sentence import sentence
 
-NOTICE_MS = 8000
+NOTICE_MS, LETTER_MS = 8000, 70  # the least that a notice stands, and what each of its letters takes to read
 SMALLEST = (900, 600)
 ASKED_BY_ITSELF = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)
 
@@ -74,8 +74,7 @@ class Window(QWidget):
         self.setLayout(column(self._all))
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
-        self._notice_end.setInterval(NOTICE_MS)
-        self._notice_end.timeout.connect(lambda: self.status.notice(""))
+        self._notice_end.timeout.connect(self._end_notice)
         self.rail.chosen.connect(self.show_page)
         self.home.page_wanted.connect(self.show_page)
         self.status.home_wanted.connect(lambda: self.show_page("home"))
@@ -169,9 +168,16 @@ class Window(QWidget):
         announce(self, words)
 
     def notice(self, words: str) -> None:
-        """Say something for a few seconds."""
+        """Say something for as long as it takes to read."""
         self.status.notice(words)
-        self._notice_end.start()
+        self._tell_screen_reader(words)
+        self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
+
+    def _end_notice(self) -> None:
+        if self.status.is_read():
+            self._notice_end.start(NOTICE_MS)
+        else:
+            self.status.notice("")
 
     def refused(self, title: str, advice: str, command: str = "") -> None:
         """The command with this id was not carried out."""

@@ -1,5 +1,6 @@
 """Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
 
+import html
 import time
 
 from waggle.gui import language
@@ -105,3 +106,8 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The same for a heading: line ends become spaces."""
     return visible(" ".join(text[:LONGEST].split()))
+
+
+def tip(words: str) -> str:
+    """Words for a tooltip, where Qt would take anything like markup for markup."""
+    return f"<span>{html.escape(words)}</span>" if "<" in words else words
