@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QColor, QPen
 
 from waggle.gui import series
 from waggle.gui.look import Look
@@ -54,6 +55,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
         self._top, self._ends = 1.0, (0.0, 1.0)
+        self._ratio = self.devicePixelRatioF()
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
         self.getViewBox().sigResized.connect(self._fit)
         self.getAxis("left").setWidth(44)
@@ -76,7 +78,22 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._dress_axis(self.getAxis(name))
         grid = [float(tick) for tick in ticks for _ in range(2)]
         across = [2 * x[0] - x[1], 2 * x[1] - x[0]]  # beyond both sides, however wide the chart becomes
-        self.curve(across * len(ticks), grid, pyqtgraph.mkPen(self.look.colour("grid"), width=1), connect="pairs")
+        self.curve(across * len(ticks), grid, self.pen(self.look.colour("grid")), connect="pairs")
+
+    def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+        """As wide on a dense screen as on another: pyqtgraph counts in the screen's own pixels."""
+        return pyqtgraph.mkPen(ink, width=width * self._ratio, style=style)
+
+    def event(self, event: QEvent) -> bool:
+        """On a screen of another density its lines stay as wide as they are."""
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            wider, self._ratio = self.devicePixelRatioF() / self._ratio, self.devicePixelRatioF()
+            for line in self.scene().items():
+                if isinstance(line, pyqtgraph.PlotCurveItem | pyqtgraph.InfiniteLine):
+                    pen = QPen(line.opts["pen"] if isinstance(line, pyqtgraph.PlotCurveItem) else line.pen)
+                    pen.setWidthF(pen.widthF() * wider)
+                    line.setPen(pen)
+        return bool(super().event(event))
 
     def _fit(self, *_resized: object) -> None:
         """The ends of the data, and room for the lines' names right of them, in the width that there is now."""
@@ -105,7 +122,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             (band.start, band.end),
             movable=False,
             brush=self.look.colour("sunken"),
-            pen=pyqtgraph.mkPen(self.look.colour("border")),
+            pen=self.pen(self.look.colour("border")),
         )
         region.setZValue(-5)
         self.addItem(region)
@@ -122,10 +139,10 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
         ink = self.look.colour("accent_line")
         ink.setAlphaF(0.28)
-        self.curve(x, y, pyqtgraph.mkPen(ink, width=1))
+        self.curve(x, y, self.pen(ink))
 
     def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
-        self.curve(x, y, pyqtgraph.mkPen(self.look.colour(role), width=width, style=style))
+        self.curve(x, y, self.pen(self.look.colour(role), width, style))
         shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
         self.addItem(pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role)))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pyqtgraph
 from PySide6.QtCore import Qt
 
 from waggle.gui.charts import Chart, Label
@@ -49,4 +48,4 @@ class CompareChart(Chart):
         faint.setAlphaF(0.5)
         places = [place for place in x for _ in range(2)]
         ends = [end for span in spans for end in span]
-        self.curve(places, ends, pyqtgraph.mkPen(faint, width=1), connect="pairs")
+        self.curve(places, ends, self.pen(faint), connect="pairs")
