@@ -25,7 +25,7 @@ def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
 
 def test_today_and_all_the_formula_and_no_price_are_said() -> None:
     assert footprint(STATE, Settings(), "2026-03-09") == (
-        "24 Wh today, 1.20 kWh since 2026-01-05: about as much as a laptop takes in 1 d 16 h.",
+        "24 Wh today, 1.20 kWh since 5 Jan 2026: about as much as a laptop takes in 1 d 16 h.",
         "Estimated: time contributed × watts, today 2 h × 12 W (2 cores, 6 W each).",
         "",
     )

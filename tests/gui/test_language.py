@@ -1,7 +1,9 @@
 """Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
 
+import datetime
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,19 +18,22 @@ from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
 from waggle.gui import language
-from waggle.gui.charts import Chart
+from waggle.gui.charts import Chart, axis_ticks
 from waggle.gui.choices import Choices
+from waggle.gui.controls import Number
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.paint import Stages
 from waggle.gui.parts import Button
+from waggle.gui.progress import verdict
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
-from waggle.gui.words import figure, plural, short_ago, told, tr
+from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ago, size, told, tr, whole_day
+from waggle.protocol.events import HeldOutScore, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, State
@@ -104,11 +109,50 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     assert told("A sentence nobody translated.") == "A sentence nobody translated."
 
 
-def test_figures_have_no_comma_that_could_be_a_decimal_one() -> None:
+def test_figures_are_written_as_is_the_custom() -> None:
     language.use("de")
     assert figure(12_480) == "12\u202f480"
+    assert decimal(0.256, 2) == "0,26"
+    assert size(1_200_000) == "1,2 MB"
+    assert told("The engine used more than the 1.5 GB of memory that you allow.").startswith(
+        "Der Motor brauchte mehr als die 1,5 GB"
+    )
+    assert reward(ShownCompletion(text="", judged=True, reward=0.25, reason="")) == "0,25"
     assert plural(1, "%n peer", "%n peers") == "1 Peer"
     assert short_ago(0.0, 12.0) == "12 s"
+
+
+def test_a_day_is_named_in_the_windows_language_whatever_the_systems() -> None:
+    at = time.mktime((2026, 5, 4, 18, 40, 0, 0, 0, -1))
+    assert (whole_day(datetime.date(2026, 5, 4)), day(datetime.date(2026, 5, 4))) == ("4 May 2026", "4 May")
+    assert ago(at, at + 90_000) == "4 May, 18:40"
+    assert axis_ticks("clock", (at, at + 4 * 86_400))[0][1].startswith("5 May")
+    language.use("de")
+    assert whole_day(datetime.date(2026, 5, 4)) == "4. Mai 2026"
+    assert ago(at, at + 90_000) == "4. Mai, 18:40"
+    assert axis_ticks("clock", (at, at + 9 * 86_400))[0][1] == "5. Mai"
+
+
+def test_the_verdict_on_progress_is_german() -> None:
+    language.use("de")
+    scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
+    played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
+    said = "Nach 217 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
+    assert verdict(State(rounds=(played,), held_out=scores)) == f"{said}; am Anfang waren es 1"
+    assert verdict(State(rounds=(played,), held_out=scores[1:])) == said
+    assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))
+
+
+@pytest.mark.parametrize(("spoken", "shown"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
+def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, spoken: Language, shown: str) -> None:
+    language.use(spoken)
+    for typed in ("0.35", "0,35"):
+        number = Number(look, "Energy", 0, 1000, unit="kWh", whole=False)
+        qtbot.addWidget(number)
+        number.selectAll()
+        qtbot.keyClicks(number, typed)
+        number.interpretText()
+        assert (number.value(), number.text()) == (0.35, shown), "and never 35"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -183,7 +227,7 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
         ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
         (
             "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 8.0 GB.",
-            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3.1 von 8.0 GB.",
+            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3,1 von 8,0 GB.",
         ),
     ],
 )

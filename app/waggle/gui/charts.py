@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPen
 from waggle.gui import series
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
-from waggle.gui.words import duration, figure, tr
+from waggle.gui.words import clock, date_of, day, decimal, duration, figure, tr
 from waggle.interval import interval_of
 from waggle.protocol.state import State
 
@@ -72,7 +72,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._fit()
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
-        self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else f"{t:.{digits}f}") for t in ticks]])
+        self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else decimal(t, digits)) for t in ticks]])
         self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
         for name in ("left", "bottom"):
             self._dress_axis(self.getAxis(name))
@@ -82,7 +82,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
 
     def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """As wide on a dense screen as on another: pyqtgraph counts in the screen's own pixels."""
-        return pyqtgraph.mkPen(ink, width=width * self._ratio, style=style)
+        made = QPen(ink, width * self._ratio, style)
+        made.setCosmetic(True)
+        return made
 
     def event(self, event: QEvent) -> bool:
         """On a screen of another density its lines stay as wide as they are."""
@@ -192,8 +194,10 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[tuple[float, str]]:
 
 def _moment(at: float, span: float) -> str:
     """A time of day; with seconds in a short span, as a day in a long one."""
-    form = "%H:%M:%S" if span < 600 else "%H:%M" if span < 86400 else "%d %b %H:%M" if span < 604800 else "%d %b"
-    return time.strftime(form, time.localtime(at))
+    if span < 86400:
+        return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))
+    date = day(date_of(at))
+    return f"{date} {clock(at)}" if span < 604800 else date
 
 
 class HeldOutChart(Chart):
@@ -214,7 +218,7 @@ class HeldOutChart(Chart):
             return
         self.interval(x, [low for low, _ in spans], [high for _, high in spans])
         self.line(x, shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(x) < 30)
-        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {shares[-1] * 100:.1f}%", "accent_text"))
+        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {decimal(shares[-1] * 100, 1)}%", "accent_text"))
 
 
 class RewardChart(Chart):
@@ -237,9 +241,9 @@ class RewardChart(Chart):
         self.faint(x[::every], raw[::every])
         if peers is not None:
             self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.label(Label(x[-1], peers, f"  {tr('Peers')}  {peers:.2f}", "peer"))
+            self.label(Label(x[-1], peers, f"  {tr('Peers')}  {decimal(peers, 2)}", "peer"))
         self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], mine[-1], f"  {tr('You')}  {mine[-1]:.2f}", "accent_text"))
+        self.label(Label(x[-1], mine[-1], f"  {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
 
 

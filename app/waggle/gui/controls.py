@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QWheelEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
 
+from waggle.gui import language
 from waggle.gui.look import Look
 from waggle.settings import Value
 
@@ -103,6 +104,9 @@ class Number(QDoubleSpinBox):
     ) -> None:
         super().__init__()
         self._whole = whole
+        spoken = QLocale(language.now())
+        self._marks = str.maketrans({} if whole else dict.fromkeys(".,", spoken.decimalPoint()))
+        self.setLocale(spoken)
         self.setDecimals(0 if whole else 6)
         self.setRange(low, high)
         self.setSingleStep(step)
@@ -132,6 +136,10 @@ class Number(QDoubleSpinBox):
         locale = self.locale()
         locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
         return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
+
+    def validate(self, words: str, place: int) -> tuple[QValidator.State, str, int]:
+        """Point and comma both stand before decimals: Qt takes that of another language for one between thousands."""
+        return super().validate(words.translate(self._marks), place)
 
     def _chosen(self, value: float) -> None:
         if value != self._shown:

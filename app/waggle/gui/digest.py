@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waggle.gui.words import one_line, plural, told, tr
+from waggle.gui.words import decimal, one_line, plural, told, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
 
@@ -62,12 +62,12 @@ def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary])
     earlier = [one for one in all_rounds if one.round < rounds[0].round][-BEFORE:]
     reward = _mean(rounds)
     if not earlier:
-        return tr("The reward is %1.").replace("%1", f"{reward:.2f}")
+        return tr("The reward is %1.").replace("%1", decimal(reward, 2))
     before = _mean(earlier)
     if abs(reward - before) < NOTEWORTHY:
-        return tr("The reward stays near %1.").replace("%1", f"{reward:.2f}")
+        return tr("The reward stays near %1.").replace("%1", decimal(reward, 2))
     words = tr("The reward is %1, up from %2.") if reward > before else tr("The reward is %1, down from %2.")
-    return words.replace("%1", f"{reward:.2f}").replace("%2", f"{before:.2f}")
+    return words.replace("%1", decimal(reward, 2)).replace("%2", decimal(before, 2))
 
 
 def _mean(rounds: Sequence[RoundSummary]) -> float:

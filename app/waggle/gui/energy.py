@@ -1,12 +1,14 @@
 """The footprint in the window: energy of today and in all, its formula, and what it costs at a person's own price."""
 
+import datetime
+
 from PySide6.QtWidgets import QFrame
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import column, row, text
 from waggle.gui.tally import of_day, tally
-from waggle.gui.words import duration, told, tr
+from waggle.gui.words import decimal, duration, told, tr, whole_day
 from waggle.protocol.footprint import formula, kwh, watts
 from waggle.protocol.state import State
 from waggle.settings import Settings
@@ -16,7 +18,7 @@ LAPTOP_WATTS = 30.0
 
 def energy(number: float) -> str:
     """ "0.21 kWh", "12 Wh" where a kWh would be all zeros."""
-    return f"{number:.2f} kWh" if number >= 0.1 else f"{number * 1000:.0f} Wh"
+    return f"{decimal(number, 2)} kWh" if number >= 0.1 else f"{number * 1000:.0f} Wh"
 
 
 def of_today(state: State, date: str) -> tuple[str, str, str]:
@@ -38,7 +40,7 @@ def footprint(state: State, settings: Settings, date: str) -> tuple[str, str, st
     days = tally(state)
     today, ever = of_day(days, date).seconds, days.all.seconds
     much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
-    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", days.all.date)
+    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
     much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
     how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
     how = how.replace("%2", f"{power:.0f}").replace(
@@ -51,13 +53,13 @@ def _cost(settings: Settings, today: float, ever: float, power: float) -> str:
     price = settings.computer.price_kwh
     if not price:
         return ""
-    words = tr("At your price of %1 for a kWh that is %2 today and %3 in all.").replace("%1", f"{price:.2f}")
-    return words.replace("%2", f"{price * kwh(today, power):.2f}").replace("%3", f"{price * kwh(ever, power):.2f}")
+    words = tr("At your price of %1 for a kWh that is %2 today and %3 in all.").replace("%1", decimal(price, 2))
+    return words.replace("%2", decimal(price * kwh(today, power), 2)).replace("%3", decimal(price * kwh(ever, power), 2))
 
 
 def _budget(settings: Settings) -> str:
     most = settings.when.kwh_a_day
-    return tr("It waits once a day took %1.").replace("%1", f"{most:.2f} kWh") if most else ""
+    return tr("It waits once a day took %1.").replace("%1", f"{decimal(most, 2)} kWh") if most else ""
 
 
 class EnergyCard(QFrame):

@@ -10,14 +10,13 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
-from waggle.gui.words import duration, figure, plural, tr
+from waggle.gui.words import duration, figure, month, plural, tr, whole_day
 from waggle.protocol.person import Day
 
 WEEKS, WEEKDAYS = 53, 7
 HEAD = 20  # room for the months
 SIDE = 38  # room for the weekdays
 LEVELS = (0.22, 0.45, 0.7, 1.0)
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 NAMED = {0: "Mon", 2: "Wed", 4: "Fri"}
 
@@ -36,7 +35,7 @@ def first_day(today: datetime.date) -> datetime.date:
 
 def words_of(date: datetime.date, day: Day | None) -> str:
     """One day in a sentence."""
-    when = f"{date.day} {tr(MONTHS[date.month - 1])} {date.year}"
+    when = whole_day(date)
     if day is None:
         return tr("%1: nothing").replace("%1", when)
     answers = plural(day.answers, "%n answer", "%n answers")
@@ -109,7 +108,7 @@ class HeatMap(Painted):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
             left = self.place_of(date).left()
             if date.day <= 7 and left > room:
-                words = tr(MONTHS[date.month - 1])
+                words = month(date)
                 painter.drawText(QPointF(left, HEAD - 7), words)
                 room = left + QFontMetricsF(self.look.font("caption")).horizontalAdvance(words) + 8
 

@@ -23,6 +23,8 @@ ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 FROM_RIGHT = "\u200f"  # makes the words behind it a line that begins at the right, as Arabic and Hebrew have it
 PLACE = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
+MEASURED = re.compile(r" (GB|MB|kWh)\b")  # elsewhere what looks like a decimal may be a version
+DECIMAL = re.compile(r"\d+\.\d+")
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,13 +34,24 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     told: Mapping[str, str] = {}
 
 
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a language writes figures: between thousands, before decimals, and behind the number of a day."""
+
+    thousands: str = ","
+    point: str = "."
+    ordinal: str = ""
+
+
+MANNERS: dict[Language, Manner] = {"de": Manner(thousands=THIN, point=",", ordinal=".")}
+
+
 class Spoken:
     """The language in use. There is one: that of the application."""
 
     def __init__(self) -> None:
         self.language: Language = "en"
         self.book = Book()
-        self.thousands = ","
+        self.manner = Manner()
         self.patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
         self.qt = QTranslator()
 
@@ -57,7 +70,7 @@ def use(language: Language) -> None:
     """Speak it from now on. What is on screen already has to be made anew."""
     _spoken.language = language
     _spoken.book = read(language)
-    _spoken.thousands = THIN if language == "de" else ","
+    _spoken.manner = MANNERS.get(language, Manner())
     longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
     _spoken.patterns = tuple((_pattern(english), words) for english, words in longest_first)
     told.cache_clear()
@@ -78,8 +91,8 @@ def from_right() -> bool:
     return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
 
-def thousands() -> str:
-    return _spoken.thousands
+def manner() -> Manner:
+    return _spoken.manner
 
 
 def read(language: Language) -> Book:
@@ -116,8 +129,10 @@ def _matched(words: str) -> str | None:
         return _spoken.book.words[words]
     for pattern, answer in _spoken.patterns:
         if found := pattern.fullmatch(words):
+            measured = MEASURED.search(answer) is not None
             for place, value in enumerate(found.groups(), 1):
-                answer = answer.replace(f"%{place}", told(value))
+                written = value.replace(".", _spoken.manner.point) if measured and DECIMAL.fullmatch(value) else told(value)
+                answer = answer.replace(f"%{place}", written)
             return answer
     return None
 

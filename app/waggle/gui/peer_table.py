@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP_INK, draw_avatar, sided
-from waggle.gui.words import figure, one_line, short_ago, tip, told, tr, visible
+from waggle.gui.words import decimal, figure, one_line, short_ago, tip, told, tr, visible
 from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 
@@ -43,7 +43,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         figure(peer.round) if peer.round else "–",
         used,
         figure(peer.taken) if peer.taken else "–",
-        f"{peer.mean_reward:.2f}" if peer.received else "–",
+        decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
         _seen(peer, now),

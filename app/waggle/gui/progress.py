@@ -14,7 +14,7 @@ from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_di
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
-from waggle.gui.words import figure, plural, tr
+from waggle.gui.words import decimal, figure, plural, tr
 from waggle.protocol.commands import QueryHistory
 from waggle.protocol.events import Ready
 from waggle.protocol.state import State
@@ -34,16 +34,17 @@ def verdict(state: State) -> str:
         if _coming(state):
             return hindrance(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
-    after = tr("After %1 your model ").replace("%1", plural(rounds[-1].round + 1, "%n round", "%n rounds"))
+    played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
     if not scores or not scores[-1].total:
-        return after + tr("earns a reward of %1; its first score on new questions is still to come").replace(
-            "%1", f"{series.trend([r.reward for r in rounds], series.smoothing(len(rounds)))[-1]:.2f}"
-        )
-    now = f"{100 * scores[-1].right / scores[-1].total:.0f}"
-    words = after + tr("gets %1 of 100 new questions right").replace("%1", now)
+        words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
+        earned = series.trend([r.reward for r in rounds], series.smoothing(len(rounds)))[-1]
+        return words.replace("%1", played).replace("%2", decimal(earned, 2))
+    words, first = tr("After %1 your model gets %2 of 100 new questions right"), ""
     if len(scores) > 1 and scores[0].total:
-        words += tr("; it began at %1").replace("%1", f"{100 * scores[0].right / scores[0].total:.0f}")
-    return words
+        words = tr("After %1 your model gets %2 of 100 new questions right; it began at %3")
+        first = decimal(100 * scores[0].right / scores[0].total, 0)
+    now = decimal(100 * scores[-1].right / scores[-1].total, 0)
+    return words.replace("%1", played).replace("%2", now).replace("%3", first)
 
 
 def _coming(state: State) -> bool:
@@ -176,7 +177,7 @@ class Progress(Page):
         QTimer.singleShot(FRAME_MS, reward, lambda: reward.show_state(state, axis, ends, bands))  # no key waits for both
         scores = series.scores(state)
         self._waiting.setVisible(not scores)
-        self._figure.setText(f"{100 * scores[-1].right / scores[-1].total:.1f}%" if scores and scores[-1].total else "")
+        self._figure.setText(f"{decimal(100 * scores[-1].right / scores[-1].total, 1)}%" if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")

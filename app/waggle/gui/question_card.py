@@ -10,7 +10,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import CHIP, Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import LONGEST, ago, one_line, plural, reward, told, tr, visible
+from waggle.gui.words import LONGEST, ago, decimal, one_line, plural, reward, told, tr, visible
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -176,7 +176,7 @@ class QuestionCard(QFrame):
         self._card, self._going = card, going
         self._show_answers(card, going=going)
         judged = [answer.reward for answer in card.completions if answer.judged]
-        mean = tr("mean reward %1").replace("%1", f"{sum(judged) / len(judged):.2f}") if judged else ""
+        mean = tr("mean reward %1").replace("%1", decimal(sum(judged) / len(judged), 2)) if judged else ""
         self._mean.say(mean)
         self._mean.setVisible(bool(mean))
         self._fit()

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from waggle.gui import series
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
-from waggle.gui.words import figure, tr
+from waggle.gui.words import decimal, figure, tr
 from waggle.protocol.events import RoundSummary
 
 APART = 18  # pixels between two labels
@@ -29,7 +29,7 @@ class Sparkline(Painted):
             return
         self._rounds, self._peers = rounds, peers
         if len(rounds) > 1:
-            self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", f"{self._trend()[-1]:.2f}"))
+            self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", decimal(self._trend()[-1], 2)))
         self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
@@ -43,12 +43,12 @@ class Sparkline(Painted):
         self._rounds_axis(painter, plot)
         painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
         self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.look.colour("accent_line")), 1))
-        labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {mine[-1]:.2f}")]
+        labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
         if self._peers is not None:
             y = _height(self._peers, plot, ticks[-1])
             painter.setPen(QPen(self.look.colour("peer"), 2, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
-            labels.append((y, "peer", "peer", f"{tr('Peers')} {self._peers:.2f}"))
+            labels.append((y, "peer", "peer", f"{tr('Peers')} {decimal(self._peers, 2)}"))
         strong = QPen(self.look.colour("accent_line"), 2.5)
         strong.setCapStyle(Qt.PenCapStyle.RoundCap)
         strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -68,7 +68,7 @@ class Sparkline(Painted):
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             painter.setPen(self.look.colour("text_faint"))
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(QRectF(-4, y - 9, 30, 18), side, f"{value:.{digits}f}")
+            painter.drawText(QRectF(-4, y - 9, 30, 18), side, decimal(value, digits))
 
     def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
         first, last = self._rounds[0].round, self._rounds[-1].round

@@ -1,5 +1,6 @@
 """Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
 
+import datetime
 import html
 import time
 
@@ -29,7 +30,37 @@ def plural(count: int, one: str, many: str) -> str:
 
 def figure(number: int) -> str:
     """1248 as "1,248"."""
-    return f"{number:,}".replace(",", language.thousands())
+    return f"{number:,}".replace(",", language.manner().thousands)
+
+
+def decimal(number: float, digits: int) -> str:
+    """0.256 to two digits: "0.26", or "0,26" where that is the custom."""
+    return f"{number:.{digits}f}".replace(".", language.manner().point)
+
+
+MONTHS = [
+    later("Jan"), later("Feb"), later("Mar"), later("Apr"), later("May"), later("Jun"), later("Jul"), later("Aug"), later("Sep"),
+    later("Oct"), later("Nov"), later("Dec"),
+]  # fmt: skip
+
+
+def date_of(at: float) -> datetime.date:
+    """Which day it was here."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
+
+
+def month(date: datetime.date) -> str:
+    return tr(MONTHS[date.month - 1])
+
+
+def day(date: datetime.date) -> str:
+    """ "20 Nov"."""
+    return f"{date.day}{language.manner().ordinal} {month(date)}"
+
+
+def whole_day(date: datetime.date) -> str:
+    """ "20 Nov 2026"."""
+    return f"{day(date)} {date.year}"
 
 
 def clock(at: float) -> str:
@@ -45,7 +76,7 @@ def ago(at: float, now: float) -> str:
         return tr("%1 s ago").replace("%1", f"{gone:.0f}")
     if gone < 5400:
         return tr("%1 min ago").replace("%1", f"{gone / 60:.0f}")
-    return clock(at) if gone < 43200 else time.strftime("%d %b, %H:%M", time.localtime(at))
+    return clock(at) if gone < 43200 else f"{day(date_of(at))}, {clock(at)}"
 
 
 def short_ago(at: float, now: float) -> str:
@@ -73,18 +104,16 @@ def size(number: float) -> str:
     if number < 1000:
         return f"{number:.0f} {tr('bytes')}"
     if number < 1e6:
-        return f"{number / 1e3:.1f} kB" if number < 1e4 else f"{number / 1e3:.0f} kB"
+        return f"{decimal(number / 1e3, 1 if number < 1e4 else 0)} kB"
     if number < 1e9:
-        return f"{number / 1e6:.1f} MB" if number < 1e8 else f"{number / 1e6:.0f} MB"
-    return f"{number / 1e9:.1f} GB"
+        return f"{decimal(number / 1e6, 1 if number < 1e8 else 0)} MB"
+    return f"{decimal(number / 1e9, 1)} GB"
 
 
 def reward(completion: events.ShownCompletion) -> str:
     """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
-    number = (
-        f"{completion.reward:.1f}" if round(completion.reward, 1) == round(completion.reward, 2) else f"{completion.reward:.2f}"
-    )
-    return f"{number}  {told(visible(completion.reason))}".strip()
+    digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
+    return f"{decimal(completion.reward, digits)}  {told(visible(completion.reason))}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"

@@ -34,7 +34,7 @@ from waggle.gui.pausing import command_id
 from waggle.gui.resting import RESTING, awaited
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
-from waggle.gui.words import duration, figure, one_line, plural, told, tr
+from waggle.gui.words import date_of, decimal, duration, figure, one_line, plural, told, tr, whole_day
 from waggle.protocol.commands import QueryDays, QueryHistory
 from waggle.protocol.events import Aha
 from waggle.protocol.person import Day
@@ -133,7 +133,7 @@ class You(Page):
             button.setEnabled(ready is not None and not resting)
             button.setToolTip(tr("The engine is not running, or still starting.") if resting else "")
         self._show_figures()
-        today = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone().date()
+        today = date_of(now)
         self._map.show_days(self._days.days, today)
         self._energy.show_state(state, today.isoformat())
         if self._days.days != days.days:
@@ -179,10 +179,14 @@ class You(Page):
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
         total = days_told.all
-        since = tr("since %1").replace("%1", total.date) if total.rounds else tr("nothing yet")
+        since = (
+            tr("since %1").replace("%1", whole_day(datetime.date.fromisoformat(total.date)))
+            if total.rounds
+            else tr("nothing yet")
+        )
         answers, right, learned, used = self._figures
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
-        right.say(total.right, "", tr("%1 of all").replace("%1", f"{100 * total.right / max(1, total.answers):.1f}%"))
+        right.say(total.right, "", tr("%1 of all").replace("%1", f"{decimal(100 * total.right / max(1, total.answers), 1)}%"))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
         used_by = days_told.used_by
         used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
