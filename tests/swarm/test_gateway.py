@@ -233,6 +233,57 @@ async def test_newcomers_push_out_no_payload_of_a_client(charter: Charter, ident
         assert len(lent._lodged) == gateway.MAX_CLIENTS
 
 
+async def test_who_sends_more_than_its_quota_is_read_no_further(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "BYTES_BURST", 1.0)
+    monkeypatch.setattr(gateway, "BYTES_RATE", 1.0)
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), connect(address) as connection:
+        await introduce(connection, identity)
+        await connection.recv()
+        large = msgspec.msgpack.encode(gateway.Lodge(1, bytes(gateway.MAX_BLOB)))
+
+        async def flood() -> None:
+            for _ in range(20):
+                await connection.send(large)
+
+        flooding, here = asyncio.create_task(flood()), lent._clients[identity.peer_id]
+        async with asyncio.timeout(SOON):
+            while not here.recv_messages.paused:
+                await asyncio.sleep(0.01)
+        assert len(here.recv_messages.frames) == 1
+        flooding.cancel()
+        connection.transport.abort()
+
+
+async def test_new_names_of_one_address_range_do_not_bring_new_shares_without_end(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_source", lambda connection: "8.8.4.0/24")
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), contextlib.AsyncExitStack() as stack:
+        moved = []
+        for number in range(6):
+            who = fresh_identity(tmp_path, str(number))
+            connection = await stack.enter_async_context(connect(address))
+            await introduce(connection, who)
+            await connection.recv()
+            moved.append(lent._may_move(who.peer_id, int(gateway.BYTES_BURST) - 1000))
+        assert moved == [True] * 4 + [False] * 2
+
+
+async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_oldest(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "MAX_LODGED", 1000)
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (_, lent):
+        assert lent._keep(b"honest", b"mine")
+        for number in range(9):
+            assert lent._keep(bytes([number % 3]), bytes([number]) * 300)
+        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
+        assert lent.get(hashlib.sha256(b"\x08" * 300).digest())
+        assert sum(len(blob) for each in lent._lodged.values() for blob in each.values()) == 904
+
+
 async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: Charter, tmp_path: Path) -> None:
     async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

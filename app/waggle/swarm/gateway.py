@@ -36,10 +36,12 @@ MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who m
 GREETING_S = 10.0  # for a stranger to say who it is
 GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
 KEPT = 3  # payloads of one client: the newest, the one before it, and its answer sheet
+MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_LISTED = 256  # announcements in one answer
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
 ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
+RANGE = 4.0  # times as much: all clients of one address range together
 DEPOSIT = 16_384  # bytes that every pull costs, also one that brings nothing
 PATIENCE_S = 4.0  # for one pull on its behalf
 
@@ -142,6 +144,7 @@ class Gateway:
         self._admits, self._give, self._take = admits, give, take
         self._listed, self._announce, self._pull = listed, announce, pull
         self._asks, self._bytes = Quota(ASKS_RATE, ASKS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+        self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._announces = Quota(ANNOUNCES_RATE, ANNOUNCES_BURST)
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
         self._clients: dict[bytes, ServerConnection] = {}
@@ -167,7 +170,7 @@ class Gateway:
                     raise BadRecord("blocked")
                 if not self._asks.allows(peer_id):  # it waits, as does all that it has sent behind this
                     await asyncio.sleep(1 / ASKS_RATE)
-                if not self._bytes.allows(peer_id, len(message)):
+                if not self._may_move(peer_id, len(message)):
                     await asyncio.sleep(len(message) / BYTES_RATE)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
@@ -232,11 +235,17 @@ class Gateway:
             return Answer(ask.id)
 
     async def _fetched(self, client: bytes, ask: Pull) -> bytes:
-        if not self._bytes.allows(client, DEPOSIT):
+        if not self._may_move(client, DEPOSIT):
             return b""
         blob = self.get(ask.sha256) or await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
-        fits = hashlib.sha256(blob).digest() == ask.sha256 and self._bytes.allows(client, len(blob))
+        fits = hashlib.sha256(blob).digest() == ask.sha256 and self._may_move(client, len(blob))
         return self._give(client, ask.sha256, blob) if fits else b""
+
+    def _may_move(self, client: bytes, size: int) -> bool:
+        """Whether so much may come from, or go to, a client now: new names do not bring new shares without end."""
+        here = self._clients.get(client)
+        source = _source(here) if here else ""
+        return self._bytes.allows(client, size) and (not source or self._range_bytes.allows(source.encode(), size))
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
         if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):
@@ -253,6 +262,10 @@ class Gateway:
             own.popitem(last=False)
         while len(self._lodged) > MAX_CLIENTS:  # one of them has left: newcomers push out nobody who is here
             del self._lodged[next(each for each in self._lodged if each not in self._clients)]
+        held = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
+        while sum(held.values()) > MAX_LODGED:
+            largest = max(held, key=held.__getitem__)
+            held[largest] -= len(self._lodged[largest].popitem(last=False)[1])
         return True
 
 

@@ -44,7 +44,7 @@ from waggle.swarm.identity import Identity, peer_id_of, verify
 from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.shim import has_hivemind
-from waggle.swarm.web import CHARTER, GATEWAY
+from waggle.swarm.web import CHARTER, GATEWAY, WAITING
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL, Charter
 
@@ -326,7 +326,9 @@ class LightConnection:
     async def _open(self, address: str) -> None:
         try:
             where, who = _pinned(address)
-            async with _Straight(where, max_size=MAX_ANSWER, compression=None, open_timeout=CALL_S) as connection:
+            async with _Straight(
+                where, max_size=MAX_ANSWER, max_queue=WAITING, compression=None, open_timeout=CALL_S
+            ) as connection:
                 async with asyncio.timeout(CALL_S):
                     peer_id = await self._introduce(connection, who)
                 gate = Gate(address, peer_id, connection)

@@ -26,6 +26,7 @@ GATEWAY, CHARTER = "/gateway", "/charter"
 MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = MAX_BLOB + 1024
+WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
@@ -65,6 +66,7 @@ class Web:
                 logger=quiet,
                 origins=[None],
                 max_size=MAX_MESSAGE,
+                max_queue=WAITING,
                 open_timeout=OPEN_S,
                 close_timeout=CLOSE_S,
                 server_header=None,
