@@ -10,7 +10,7 @@ import pytest
 
 from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
 from waggle.errors import CheckpointError
-from waggle.policy import checkpoint
+from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
 from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
@@ -188,6 +188,24 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
     in_the_way.write_text("")
     with pytest.raises(CheckpointError, match="Round 0 could not be saved"):
         node.play()
+
+
+def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path):
+    first = Node(tmp_path)
+    for _ in range(2):
+        first.play()
+
+    class Newer(journal.Entry, frozen=True, kw_only=True):
+        momentum: float = 0.5
+
+    state = Saved(round=3, step=3, epoch=1, charter="c", base="b")
+    journal.append(tmp_path, 1, Newer(saved=state))
+    node = Node(tmp_path)
+    assert (node.round, [one.folder.name for one in node.aside]) == (2, ["damaged-journal-r00000001"])
+    node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.aside) == (3, [])
+    assert np.array_equal(again.policy.weights, node.policy.weights)
 
 
 def killed_after(root: Path, operations: int, work) -> bool:

@@ -48,6 +48,12 @@ def rounds(root, after: int, base: str = "b") -> list[int]:
     return [one.saved.round for one in journal.entries(root, after, base)]
 
 
+class Newer(journal.Entry, frozen=True, kw_only=True):
+    """What a later version may say of a step."""
+
+    momentum: float
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 @pytest.mark.parametrize("room", [0, 1, 40, 200])
 def test_what_a_full_disk_tears_off_stands_before_no_later_entry(tmp_path, room):
@@ -77,6 +83,24 @@ def test_a_torn_last_entry_is_left_out_and_cut_off(tmp_path, lost):
     assert path.stat().st_size == sizes[0]
     journal.append(tmp_path, 0, entry(2))
     assert rounds(tmp_path, 0) == [1, 2]
+
+
+def test_what_another_version_wrote_is_set_aside_and_nothing_is_lost_behind_it(tmp_path):
+    """What was learned behind it was learned from other weights: another future, which is not gone on with."""
+    journal.append(tmp_path, 0, entry(1))
+    for number in (2, 3):
+        journal.append(tmp_path, 0, Newer(saved=saved(number), momentum=0.5))
+    journal.append(tmp_path, 0, entry(4))
+    path = tmp_path / "journal-r00000000"
+    whole = path.read_bytes()
+    assert rounds(tmp_path, 0) == [1]
+    aside = journal.mend(tmp_path, 0)
+    assert aside is not None
+    assert aside.read_bytes() == whole
+    for number in (2, 3):
+        journal.append(tmp_path, 0, entry(number))
+    assert rounds(tmp_path, 0) == [1, 2, 3]
+    assert journal.mend(tmp_path, 0) is None
 
 
 def test_a_damaged_entry_ends_it(tmp_path):

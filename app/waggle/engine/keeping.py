@@ -75,7 +75,6 @@ class Keeper:
         if self.checkpointed is not None:
             self._newest = self.restored if self.restored and self.restored.round > self.checkpointed else None
             self.checkpointed = max(self.checkpointed, journal.newest(self.root))  # of a later one that was damaged since
-            journal.mend(self.root, self.checkpointed)
             self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
 
     def keep(self, saved: Saved) -> int:
@@ -132,4 +131,7 @@ def restore(root: Path, policy: Trained, learn: Policy, base: str) -> tuple[Save
     for entry in journal.entries(root, found.round, base) if found else ():
         journal.learn_again(learn.step, entry)
         saved = entry.saved
+    if found:
+        other = journal.mend(root, max(found.round, journal.newest(root)))
+        aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
     return saved, checkpointed, aside

@@ -9,6 +9,7 @@ sets, on the same number of threads, gives the same weights bit for bit. Each en
 import hashlib
 import os
 import re
+import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -86,7 +87,7 @@ def append(root: Path, after: int, entry: Entry) -> int:
 def entries(root: Path, after: int, base: str) -> Iterator[Entry]:
     """What was learned after round `after`, one round behind the other; ends where something is missing or damaged."""
     for path in _files(root):
-        for entry in _read(path):
+        for entry, _ in _read(path):
             if entry.saved.round == after + 1 and entry.saved.base == base:
                 after += 1
                 yield entry
@@ -106,13 +107,19 @@ def learn_again(learn: Learn, entry: Entry) -> None:
     learn([_batch(lesson) for lesson in entry.lessons], params)
 
 
-def mend(root: Path, after: int) -> None:
-    """Cut off what a kill left half written, so that new entries can be read behind it."""
-    path = root / f"journal-r{after:08d}"
-    if path.exists():
-        whole = sum(size for _, size in _parts(path))
-        if whole < path.stat().st_size:
-            os.truncate(path, whole)
+def mend(root: Path, after: int) -> Path | None:
+    """Cut off what nobody here can read, so that new entries can be read behind it: what a kill left half written, and what
+    another version wrote. That is kept in a copy: its place; None where there was nothing such. Raises OSError."""
+    path, aside = root / f"journal-r{after:08d}", None
+    if not path.exists():
+        return None
+    readable, whole = sum(size for _, size in _read(path)), sum(size for _, size in _parts(path))
+    if readable < whole:
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.copyfile(path, aside)
+    if readable < path.stat().st_size:
+        os.truncate(path, readable)
+    return aside
 
 
 def newest(root: Path) -> int:
@@ -136,12 +143,15 @@ def _round_of(path: Path) -> int:
     return int(path.name.removeprefix("journal-r"))
 
 
-def _read(path: Path) -> Iterator[Entry]:
-    for body, _ in _parts(path):
+def _read(path: Path) -> Iterator[tuple[Entry, int]]:
+    """Entries and the room each takes; ends at the first that is torn, damaged, or of a version that wrote otherwise."""
+    for body, size in _parts(path):
         try:
-            yield msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body, max_output_size=LARGEST), type=Entry)
-        except (zstandard.ZstdError, *UNREADABLE):  # of a version that wrote otherwise: the checkpoint stands
+            unpacked = zstandard.ZstdDecompressor().decompress(body, max_output_size=LARGEST)
+            entry = msgspec.msgpack.decode(unpacked, type=Entry)
+        except (zstandard.ZstdError, *UNREADABLE):
             return
+        yield entry, size
 
 
 def _parts(path: Path) -> Iterator[tuple[bytes, int]]:
