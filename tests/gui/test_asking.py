@@ -27,6 +27,7 @@ from waggle.gui.swarm_views import Sheet
 from waggle.gui.swarms import SHEET
 from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
+from waggle.protocol.rules import moment
 from waggle.protocol.state import State
 from waggle.settings import Settings
 
@@ -97,6 +98,13 @@ def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBo
     hero._main.setFocus()
     hero.show_state(State(phase="preparing", ready=ready(), settings=Settings()), 0.0)
     assert hero.hasFocus()
+
+
+def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
+    hero, now = begun().window.home.hero, 1.7e9
+    for since in (now, now - 2 * 86_400):
+        hero.show_state(State(phase="paused", phase_since=since), now)
+        assert hero._since.words() == f"since {moment(since, now)}"
 
 
 def backing_up(shell: Shell) -> IdentityView:

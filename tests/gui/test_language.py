@@ -224,6 +224,12 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
     ("english", "german"),
     [
         ("This computer's clock is 2 days fast.", "Die Uhr dieses Computers geht 2 Tage vor."),
+        ("Paused until Tuesday 06:15.", "Pausiert bis Dienstag 06:15."),
+        ("Your rules wait until Sunday 00:30.", "Deine Regeln warten bis Sonntag 00:30."),
+        (
+            "Nothing was lost; round 3 goes on then, or when you resume.",
+            "Nichts ging verloren; Runde 3 geht dann weiter, oder wenn du fortsetzt.",
+        ),
         ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
         (
             "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 8.0 GB.",

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
+from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, moment
 from waggle.settings import When
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
@@ -80,7 +80,8 @@ def test_a_rule_that_is_off_is_not_spoken_of():
     ("wishes", "readings", "reason", "ends"),
     [
         (Wishes(paused=True), GOOD, "Paused.", "Goes on when you resume."),
-        (Wishes(paused=True, until=NOW + 3600), GOOD, "Paused until 11h.", "Goes on by itself at 11h."),
+        (Wishes(paused=True, until=NOW + 3600), GOOD, "Paused until 11h.", "Goes on then, or when you resume."),
+        (Wishes(paused=True, until=NOW + 86400), GOOD, "Paused until Friday 34h.", "Goes on then, or when you resume."),
         (
             Wishes(paused=True, until_away=True), Readings(idle_seconds=0.0), "Paused until you are away.",
             "Goes on 3 min after you stop using the computer.",
@@ -95,6 +96,24 @@ def test_a_rule_that_is_off_is_not_spoken_of():
 def test_a_pause_goes_before_every_rule(wishes, readings, reason, ends):
     decision = the_decision(rules(only_on_power=True), readings, wishes)
     assert (decision.standing, decision.reason, decision.ends) == ("paused", reason, ends)
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        (0, "10:00"),
+        (13.5, "23:30"),
+        (14.5, "Friday 00:30"),
+        (24, "Friday 10:00"),
+        (143, "Wednesday 09:00"),
+        (7 * 24, "1970-01-08 10:00"),
+        (365 * 24, "1971-01-01 10:00"),
+        (-11, "Wednesday 23:00"),
+    ],
+)
+def test_a_moment_names_the_day_where_it_is_not_today(hours, words):
+    said = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
+    assert said == words
 
 
 @pytest.mark.parametrize("wishes", [Wishes(paused=True, until=NOW), Wishes(paused=True, until_away=True)])

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.protocol import events as e
-from waggle.protocol.rules import Readings, Wishes, decide
+from waggle.protocol.rules import Readings, Wishes, decide, moment
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 from waggle.settings import When
@@ -86,6 +86,19 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
     said = sentence(state, clock=lambda at: f"T{at:.0f}")
     assert (said.word, said.says, said.action) == (word, says, action)
     assert said.detail.endswith(".")
+
+
+def test_a_moment_that_is_not_today_is_told_with_its_day():
+    now, then = 1.7e9, 1.7e9 + 2 * 86_400
+    assert moment(then, now).split()[0].endswith("day")
+    assert sentence(State(at=now, phase="paused", until=then)).says == f"Paused until {moment(then, now)}."
+    paused = decide(When(), Readings(), Wishes(paused=True, until=then), now)
+    said = sentence(State(at=now, phase="paused", until=then, decision=paused))
+    assert said.says == f"Paused until {moment(then, now)}."
+    assert said.detail == "Nothing was lost; round 0 goes on then, or when you resume."
+    anyway = decide(When(), Readings(on_power=False), Wishes(anyway_until=then), now)
+    said = sentence(State(at=now, phase="contributing", decision=anyway))
+    assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
 def test_one_peer_is_not_called_peers():

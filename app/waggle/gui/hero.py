@@ -14,8 +14,9 @@ from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set
 from waggle.gui.profile import Profile, threads_of
 from waggle.gui.report import report
 from waggle.gui.why import Why
-from waggle.gui.words import clock, figure, later, told, tr
+from waggle.gui.words import figure, later, told, tr
 from waggle.protocol.commands import Pause, Resume
+from waggle.protocol.rules import moment
 from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
 
@@ -104,10 +105,12 @@ class Hero(QFrame):
 
     def show_state(self, state: State, now: float) -> None:
         self._state = state
-        said = sentence(state, clock)
+        said = sentence(state)
         self._chip.say(told(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
         self._since.say(
-            tr("since %1").replace("%1", clock(state.phase_since)) if state.phase_since and state.phase != "preparing" else ""
+            tr("since %1").replace("%1", told(moment(state.phase_since, now)))
+            if state.phase_since and state.phase != "preparing"
+            else ""
         )
         _say(self._says, told(said.says).removesuffix("."))
         _say(self._detail, told(said.detail))

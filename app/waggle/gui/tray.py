@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Mark
-from waggle.gui.words import clock, told, tr
+from waggle.gui.words import told, tr
 from waggle.protocol.commands import Resume
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
@@ -83,7 +83,7 @@ class Tray(QObject):
         self.icon.hide()
 
     def show_state(self, state: State) -> None:
-        said = sentence(state, clock)
+        said = sentence(state)
         self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
         self.icon.setToolTip(tooltip(state))
         self._resume.setVisible(said.action == "resume")
@@ -107,6 +107,6 @@ class Tray(QObject):
 
 def tooltip(state: State) -> str:
     """The sentence, and what ends it, as far as a tooltip has room."""
-    said = sentence(state, clock)
+    said = sentence(state)
     words = f"Waggle: {told(said.says)} {told(said.detail)}"
     return words if len(words) <= LONGEST_TIP else f"Waggle: {told(said.says)}"[:LONGEST_TIP]

@@ -15,6 +15,7 @@ Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds
 
 AWAY_MINUTES = 3  # what counts as away where no rule says so
 COOLING = 5.0  # degrees below the limit before contribution goes on, so that it does not flap
+SAME_NAME = 6 * 86_400.0  # seconds, after which the name of a day may mean another one
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -63,6 +64,15 @@ def time_of_day(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
 
 
+def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime) -> str:
+    """ "06:15", with the day where it is another one: "Tuesday 06:15", "2026-12-24 06:15" where that could be two."""
+    then, today = local(at), local(now)
+    if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
+        return clock(at)
+    day = DAYS[then.tm_wday] if abs(at - now) < SAME_NAME else time.strftime("%Y-%m-%d", then)
+    return f"{day} {clock(at)}"
+
+
 def decide(
     rules: When,
     readings: Readings,
@@ -89,7 +99,7 @@ def decide(
         _energy(rules, readings),
     )
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
-    if pause := _pause(rules, readings, wishes, now, clock):
+    if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
     if hindrance is not None:
         return Decision(standing="waiting", reason=hindrance.says, ends=hindrance.ends, why=(hindrance, *why))
@@ -100,17 +110,13 @@ def decide(
     return Decision(standing="contributing", why=why)
 
 
-def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, clock: Clock) -> Tick | None:
+def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
     """None when no pause was asked for, when it is still to come, or when it is over."""
     if not wishes.paused or wishes.after_round:
         return None
     if wishes.until is not None:
-        ends = f"Goes on by itself at {clock(wishes.until)}."
-        return (
-            Tick(rule="pause", passes=False, says=f"Paused until {clock(wishes.until)}.", ends=ends)
-            if now < wishes.until
-            else None
-        )
+        says, ends = f"Paused until {words(wishes.until)}.", "Goes on then, or when you resume."
+        return Tick(rule="pause", passes=False, says=says, ends=ends) if now < wishes.until else None
     if wishes.until_away:
         minutes = rules.idle_minutes or AWAY_MINUTES
         if readings.idle_seconds is not None and readings.idle_seconds >= 60 * minutes:

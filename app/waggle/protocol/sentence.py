@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from waggle.protocol import events as e
-from waggle.protocol.rules import Clock, Tick, time_of_day
+from waggle.protocol.rules import Clock, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
@@ -62,7 +62,7 @@ def _said(state: State, clock: Clock) -> Sentence:
 
 def _paused(state: State, clock: Clock) -> Sentence:
     decision = state.decision
-    until = f"Paused until {clock(state.until)}." if state.until else "Paused."
+    until = f"Paused until {moment(state.until, state.at, clock)}." if state.until else "Paused."
     ends = "goes on when you resume"
     if decision is not None and decision.standing == "paused":
         until, ends = decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
@@ -87,7 +87,9 @@ def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
     decision = state.decision
     if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
         return said
-    return msgspec.structs.replace(said, detail=f"{said.detail} Your rules wait until {clock(decision.anyway_until)}.")
+    return msgspec.structs.replace(
+        said, detail=f"{said.detail} Your rules wait until {moment(decision.anyway_until, state.at, clock)}."
+    )
 
 
 def _problem(state: State) -> Sentence:
