@@ -21,7 +21,7 @@ from waggle.gui.parts import Button, Line
 from waggle.gui.span_text import SpanText
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
-from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms, link_in
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -134,6 +134,8 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     (tmp_path / "invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
     swarms.open_file(tmp_path / "invite.waggle")
     assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
+    assert link_in(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
     swarms.open_file(tmp_path / "other")
     assert swarms._said.text() == "There is no invite in that file."

@@ -43,7 +43,7 @@ MOST_OF_A_FILE = 8192  # bytes: a link has half of that
 def link_in(path: Path) -> str:
     """The first line of a file that could be an invite; empty where there is none. Raises OSError."""
     with path.open("rb") as file:
-        text_ = file.read(MOST_OF_A_FILE).decode("utf-8", "replace")
+        text_ = file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace")
     return next((line.strip() for line in text_.splitlines() if line.strip().startswith("waggle:")), "")
 
 
