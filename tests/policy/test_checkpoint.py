@@ -139,15 +139,24 @@ def test_a_checkpoint_for_which_there_is_no_room_is_not_begun(policy, root, monk
     assert written == []
 
 
-def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path):
-    folder = make_model("llama", tmp_path / "one")
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path, share):
+    """Exports of one model begin alike: adapters change none of its embeddings."""
+    folder = make_model("llama", tmp_path / "one", inner=40_000)
     (folder / "tokenizer.json").write_text("{}")
     before = checkpoint.base_of(folder)
     weights = folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
+    content[int((len(content) - 1) * share)] ^= 1
     weights.write_bytes(content)
     assert checkpoint.base_of(folder) != before
+
+
+def test_a_state_that_names_its_model_in_the_short_way_is_gone_on_with(policy, root):
+    save(root, policy, state(1))
+    assert load_newest(root, policy, "b" + 16 * "0")[0] == state(1)
+    with pytest.raises(CheckpointError, match="another model"):
+        load_newest(root, policy, "c" + 16 * "0")
 
 
 def test_a_checkpoint_of_a_newer_waggle_is_refused_in_words_and_left_alone(policy, root, monkeypatch):

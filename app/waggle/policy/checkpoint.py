@@ -33,6 +33,7 @@ from waggle.policy.training import Method, Training
 FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
 WEIGHTS, ADAPTERS, MOMENTS, STATE = "model.safetensors", "adapters.safetensors", "moments.safetensors", "state.json"
 KEPT = 3
+MEBIBYTE, PLACES = 1 << 20, 8  # of a weight file, by which models are told apart
 NAME = re.compile(r"^r(\d{8})$")
 SUMS = "SHA256SUMS"
 
@@ -81,12 +82,21 @@ class SetAside:
 
 def base_of(model: Path) -> str:
     """A short name of the model that training begins from: a hash of its configuration, words, and each weight file's
-    size and first mebibyte."""
-    digest = hashlib.sha256()
+    size and first mebibyte; then one of mebibytes further on, for exports of one model begin alike."""
+    beginnings, further = hashlib.sha256(), hashlib.sha256()
     for path in (model / "config.json", model / "tokenizer.json", *sorted(model.glob("*.safetensors"))):
+        size = path.stat().st_size
         with path.open("rb") as file:
-            digest.update(b"%s\0%d\0" % (path.name.encode(), path.stat().st_size) + file.read(1 << 20))
-    return digest.hexdigest()[:16]
+            beginnings.update(b"%s\0%d\0" % (path.name.encode(), size) + file.read(MEBIBYTE))
+            for part in range(1, PLACES + 1):
+                file.seek(max(0, size - MEBIBYTE) * part // PLACES)
+                further.update(file.read(MEBIBYTE))
+    return beginnings.hexdigest()[:16] + further.hexdigest()[:16]
+
+
+def is_of(saved: Saved, base: str) -> bool:
+    """Whether a state belongs to a model; 0.1.0 named only the first half of it."""
+    return base.startswith(saved.base)
 
 
 def save(root: Path, policy: Trained, saved: Saved) -> int:
@@ -223,7 +233,7 @@ def _require_ours(folder: Path, saved: Saved, base: str) -> None:
     """Raise CheckpointError for what a newer Waggle wrote, or what belongs to another model."""
     if saved.format > FORMAT:
         raise CheckpointError(f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it.")
-    if saved.base != base:
+    if not is_of(saved, base):
         raise CheckpointError(
             f"The saved state in {folder} belongs to another model.",
             "Set model.folder or model.name back, or give this model a folder of its own with --home.",

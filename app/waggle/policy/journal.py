@@ -19,7 +19,7 @@ import numpy as np
 import zstandard
 
 from waggle.errors import UNREADABLE
-from waggle.policy.checkpoint import Saved
+from waggle.policy.checkpoint import Saved, is_of
 from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams
 from waggle.rl.objective import Clip
 
@@ -88,7 +88,7 @@ def entries(root: Path, after: int, base: str) -> Iterator[Entry]:
     """What was learned after round `after`, one round behind the other; ends where something is missing or damaged."""
     for path in _files(root):
         for entry, _ in _read(path):
-            if entry.saved.round == after + 1 and entry.saved.base == base:
+            if entry.saved.round == after + 1 and is_of(entry.saved, base):
                 after += 1
                 yield entry
 
