@@ -124,15 +124,17 @@ def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], Made], q
 def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Our ssh and our far waggle are two scripts: the one runs the words it is given, as sshd's shell would."""
+    """Our ssh and our far waggle are scripts: one runs what it is given, as a shell would; the other is where pipx puts it."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    (tmp_path / ".local/bin").mkdir(parents=True)
     for name, body in (
         ("ssh", 'exec sh -c "$8"'),
-        ("waggle", f'[ "$1 $2" = "engine --stdio" ] && exec {sys.executable} {FAKE} well'),
+        (".local/bin/waggle", f'[ "$1 $2" = "engine --stdio" ] && exec {sys.executable} {FAKE} well'),
     ):
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("HOME", str(tmp_path))
     process, told = EngineProcess(far_command_line("box", ["--set", "model.name=a b"]), farewell=1.0), list[AnyEvent]()
     process.told.connect(told.append)
     process.start()

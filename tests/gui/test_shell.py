@@ -73,6 +73,14 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbo
     assert [type(command) for command in asked] == [Pause, Resume]
 
 
+def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:
+    made = Tray(look)
+    made.show_state(replace(CONTRIBUTING, service=True))
+    assert shown(made)[-1] == "Quit; the engine goes on"
+    made.show_state(CONTRIBUTING)
+    assert shown(made)[-1] == "Quit"
+
+
 def shown(made: Tray) -> list[str]:
     return [action.text() for action in made.menu.actions() if action.isVisible() and not action.isSeparator()]
 

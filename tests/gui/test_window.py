@@ -203,6 +203,15 @@ def test_a_replay_is_marked_on_every_page(window_told: Told, written: list[AnyEv
     assert window.status._mark.isVisible()
 
 
+def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told([events.ServiceBegan(), *written])
+    assert window.status._mark.isVisible()
+    window.show_leaving()
+    assert "goes on" in window.status._notice.accessibleName()
+    window = window_told(written)
+    assert not window.status._mark.isVisible()
+
+
 def test_starting_up_is_shown_in_words(window_told: Told) -> None:
     story = list(Run(rounds=1).told())[:3]
     window = window_told(story)

@@ -56,6 +56,13 @@ def test_a_round_is_followed_from_question_to_lesson():
     assert (state.totals.completions, state.totals.right, state.totals.shared, state.totals.learned_external) == (8, 2, 2, 1)
 
 
+def test_an_engine_that_no_window_started_is_known_as_such_until_a_window_starts_one():
+    preparing = e.Preparing(part="Looking for the model", done=0, parts=5)
+    state = fold(e.ServiceBegan(), preparing, StartedAgain(reason="Another swarm was chosen."), preparing)
+    assert state.service
+    assert not fold(e.EngineStopped(round=1), preparing, state=state).service
+
+
 def test_a_shared_answer_of_ones_own_is_a_card_and_never_taken_for_one_of_the_round():
     by_hand = e.ShownGroup(
         key="me/by hand", specialty="Logic", question="q", completions=(e.ShownCompletion(text="7", human=True),)

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from waggle.engine import loopback
 from waggle.errors import EngineError, WaggleError
 from waggle.paths import Home
-from waggle.protocol import events, wire
+from waggle.protocol import commands, events, wire
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
@@ -28,6 +28,7 @@ LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
 NOBODY = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
+Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # begins to tell it everything, and returns how to end that
 
 
 def socket_path(home: Home) -> Path:
@@ -39,16 +40,36 @@ def socket_path(home: Home) -> Path:
     return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{name}" / "engine.sock"
 
 
-async def serve(home: Home, obey: Obey) -> asyncio.Server:
+def of_a_window(_writer: asyncio.StreamWriter | None = None) -> Callable[[], None]:
+    """An engine that a window started leaves with it, and nobody else follows it."""
+    raise EngineError("This engine belongs to a window.", "Close that window first.")
+
+
+async def serve(home: Home, obey: Obey, follow: Follow = of_a_window) -> asyncio.Server:
     """Listen for commands; the folder must have been claimed."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):  # the asker left before the answer
-            while line := await reader.readline():
-                for event in await answers_to(line, obey):
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(writer.close)
+
+            async def obeyed(command: AnyCommand) -> tuple[AnyEvent, ...]:
+                if not isinstance(command, commands.Follow):
+                    return await obey(command)
+                stack.callback(follow(writer))
+                return (events.CommandDone(id=command.id),)
+
+            async def answer(line: bytes) -> None:
+                for event in await answers_to(line, obeyed):
                     writer.write(wire.line(event))
+
+            answering: set[asyncio.Task[None]] = set()  # one that takes its time keeps no other waiting
+            with contextlib.suppress(ConnectionError):  # the asker left before the answer
+                while line := await reader.readline():
+                    task = asyncio.create_task(answer(line))
+                    answering.add(task)
+                    task.add_done_callback(answering.discard)
+                await asyncio.gather(*answering)
                 await writer.drain()
-        writer.close()
 
     if not UNIX:
         return await loopback.listen(home.control, talk, limit=wire.MAX_LINE)
@@ -89,7 +110,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 def runs(home: Home) -> bool:
     """Whether an engine listens for this folder; raises OSError where that cannot be told."""
     try:
-        _connect(home, KNOCK).close()
+        connect(home, KNOCK).close()
     except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
         return True
     except NOBODY:
@@ -100,7 +121,7 @@ def runs(home: Home) -> bool:
 def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> list[AnyEvent]:
     """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
     try:
-        with _connect(home, seconds) as connection:
+        with connect(home, seconds) as connection:
             connection.sendall(wire.line(command))
             answers: list[AnyEvent] = []
             for line in connection.makefile("rb"):
@@ -117,8 +138,8 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 
 
-def _connect(home: Home, seconds: float) -> socket.socket:
-    """Raises OSError where nobody listens."""
+def connect(home: Home, seconds: float) -> socket.socket:
+    """A connection to the engine of a home; raises OSError where nobody listens."""
     if not UNIX:
         return loopback.connect(home.control, seconds)
     connection = socket.socket(socket.AF_UNIX)

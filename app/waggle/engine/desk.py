@@ -2,27 +2,35 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from waggle.engine.asked import Asked
 from waggle.engine.control import AGAIN_SECONDS
-from waggle.engine.lifecycle import Lifecycle
 from waggle.errors import EngineError
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
+
+
+class Sitter(Protocol):
+    """Who obeys: a lifecycle, or an engine that is followed."""
+
+    async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]: ...
+
+    def stop(self) -> None: ...
 
 
 class Desk:
     """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
 
     def __init__(self) -> None:
-        self._lifecycle: Lifecycle | None = None
+        self._lifecycle: Sitter | None = None
         self._there = asyncio.Event()
         self.asked = Asked()
         self.reason = ""
         self.back: Callable[[], object] | None = None  # to what was before, where the new cannot begin
         self.stopped = False
 
-    def sit(self, lifecycle: Lifecycle) -> None:
+    def sit(self, lifecycle: Sitter) -> None:
         """From now on this one obeys."""
         self._lifecycle = lifecycle
         self._there.set()

@@ -1,7 +1,7 @@
 """The engine's main: prepares everything, contributes until told to stop, and turns any crash into one event.
 
 Without `--stdio` it is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
-stdin belongs to a window, and its end means leave.
+stdin belongs to a window, and its end means leave; where a service has the folder, that one is followed.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from filelock import FileLock
 from msgspec import structs
 
 from waggle import paths, settings
-from waggle.engine import control, model, models, stdio, swarms
+from waggle.engine import control, following, model, models, stdio, swarms
 from waggle.engine.asked import Asked
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
@@ -57,9 +57,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     _listen(desk, writer if arguments.stdio else None)
     try:
         home = _home(arguments.home)
-        claimed = await _claimed(home, desk, writer) if arguments.stdio else control.claim(home)
+        claimed = await _claimed(home, desk, writer, overruled=bool(arguments.set)) if arguments.stdio else control.claim(home)
         if claimed is None:
-            return 0
+            return 0  # its window is gone, or followed an engine that was here already
         teller = Teller(home.events)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
@@ -69,6 +69,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
         return 1
     teller.attach(writer, writer.waiting)
+    if not arguments.stdio:
+        teller.tell(events.ServiceBegan())
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
         desk.asked = Asked(home.root / "asked.json")
@@ -76,7 +78,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         if frugality.was_killed:
             teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
         be_nice(choices.now.computer.priority)  # before there are children
-        server = await control.serve(home, desk.obey)
+        server = await control.serve(home, desk.obey, control.of_a_window if arguments.stdio else following.told_to(teller, desk))
         try:
             while await _contribute_or_go_back(home, choices, teller, desk, frugality):
                 pass
@@ -97,8 +99,10 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     return 0
 
 
-async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer) -> FileLock | None:
+async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overruled: bool) -> FileLock | None:
     """The folder, once an engine whose window has just gone has left it; None where this one's window is gone before that.
+
+    An engine that no window started is followed for as long as the window likes, and then too the answer is None.
 
     Raises EngineError when that does not leave, OSError.
     """
@@ -107,6 +111,8 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer) -> FileLo
         try:
             return control.claim(home)
         except EngineError:
+            if await following.follow(home, desk, writer, overruled=overruled):
+                return None
             if time.monotonic() > ends:
                 raise
         if not told:

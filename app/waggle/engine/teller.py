@@ -45,9 +45,11 @@ class Teller:
         self._record = self._open()
         self._writing = self._open_writing()
 
-    def attach(self, sink: Sink, waiting: Callable[[], int] = lambda: 0) -> None:
-        """Pass lines on to `sink`; `waiting` says how many of them it has not passed on yet."""
-        self._listeners.append(_Listener(sink, waiting))
+    def attach(self, sink: Sink, waiting: Callable[[], int] = lambda: 0) -> Callable[[], None]:
+        """Pass lines on to `sink`, until what is returned is called; `waiting` says how many it has not passed on yet."""
+        listener = _Listener(sink, waiting)
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def now(self) -> float:
         """Unix seconds, by this engine's clock."""

@@ -144,6 +144,11 @@ class Status(QFrame):
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
 
+    def show_service(self, service: bool) -> None:
+        """Whether the engine was there before the window, and stays when it is closed."""
+        self.mark(tr("Goes on without this window") if service else "")
+        set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
+
     def show_state(self, state: State, page: str) -> None:
         said = sentence(state)
         self._home.setVisible(said.action == "copy_report" and page != "home")

@@ -86,6 +86,7 @@ class Tray(QObject):
         said = sentence(state)
         self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
         self.icon.setToolTip(tooltip(state))
+        self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(said.action == "resume")
         pausable = said.action in ("pause", "pause_now")
         self._pause.setVisible(pausable)

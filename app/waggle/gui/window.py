@@ -144,6 +144,8 @@ class Window(QWidget):
         assert isinstance(page, Page)
         page.show_state(state, self._current.now())
         self.status.show_state(state, self.page)
+        if not self._replay:
+            self.status.show_service(state.service)
         self._announce(told(sentence(state).word))
         self._announce_digest()
 
@@ -213,7 +215,8 @@ class Window(QWidget):
         """The engine is asked to leave: say so until it has."""
         self.leaving = True
         self.setWindowTitle(tr("Waggle: closing"))
-        self.notice(tr("Finishing this step, then closing."))
+        goes_on = self._current.state.service and not self._replay
+        self.notice(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
         self._notice_end.stop()
 
     def _help(self, journal: Journal, home: paths.Home | None) -> HelpPage:

@@ -36,6 +36,10 @@ class Status(Command, frozen=True, kw_only=True, tag=True):
     """Answered by a Snapshot before the CommandDone."""
 
 
+class Follow(Command, frozen=True, kw_only=True, tag=True):
+    """Be told everything from now on, beginning with a Snapshot; of an engine that no window started, on its control socket."""
+
+
 class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
     """Answered by HistoryTold before the CommandDone."""
 
@@ -219,6 +223,7 @@ AnyCommand = (
     | Resume
     | Stop
     | Status
+    | Follow
     | QueryHistory
     | QuerySent
 )

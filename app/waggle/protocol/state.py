@@ -65,6 +65,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int = 0
     at: float = 0.0
+    service: bool = False  # no window started the engine
     phase: e.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
@@ -152,7 +153,10 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(event.state, talk=event.state.talk or state.talk, offered=event.state.offered or state.offered)
         case e.Preparing():
             begun = _left_alone(moved) if state.phase in ("problem", "stopped") else moved  # by another process
-            return replace(begun, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+            service = state.service and begun is moved
+            return replace(begun, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+        case e.ServiceBegan():
+            return replace(moved, service=True)
         case e.Downloading():
             return replace(moved, downloading=event)
         case e.Ready():

@@ -1,0 +1,67 @@
+"""A window follows an engine that no window started, with real engines: what it asks is done there, and that one outlives it."""
+
+import pytest
+
+from end_to_end.programs import Engine, Program, running
+from waggle.engine import control, ctl
+from waggle.paths import Home
+from waggle.protocol import commands, events
+from waggle.protocol.state import Snapshot
+
+SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal")
+
+
+@pytest.fixture
+def service(tmp_path):
+    chosen = [part for one in SETTINGS for part in ("--set", one)]
+    with running(Program("engine", "--home", str(tmp_path / "home"), *chosen)) as program:
+        program.wait_line(lambda line: b'"type":"RoundCompleted"' in line, 120)
+        yield program
+        program.process.terminate()
+
+
+def test_windows_come_and_go_and_the_engine_goes_on(service, tmp_path):
+    home = Home(tmp_path / "home")
+    with running(Engine(home.root)) as window:
+        first = window.wait(Snapshot)
+        assert first.state.service
+        assert first.state.rounds
+        assert isinstance(window.command(commands.Pause), events.CommandDone)
+        window.wait(events.PhaseChanged, fits=lambda event: event.phase == "paused")
+        assert ctl.status(home).phase == "paused"
+        assert isinstance(window.command(commands.CheckBackup, path="/nowhere", passphrase="x"), events.CommandRefused)
+        window.command(commands.Resume)
+        window.wait(events.RoundCompleted, 60)
+        assert isinstance(window.command(commands.Stop), events.CommandDone)
+        assert window.end() == 0
+    with running(Engine(home.root)) as window:  # which is closed without a word
+        window.wait(Snapshot)
+        assert window.end() == 0
+    assert service.process.poll() is None
+    assert ctl.status(home).phase == "contributing"
+
+
+def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_path):
+    home = Home(tmp_path / "home")
+    with running(Engine(home.root)) as window:
+        window.wait(Snapshot)
+        service.kill()
+        window.wait(events.EngineFailed, fits=lambda event: "without a window" in event.title)
+        assert window.process.wait(10) == 0
+    with running(Program("engine", "--home", str(home.root), "--set", "swarm.solo=true")) as again:
+        again.wait_line(lambda line: b'"type":"Preparing"' in line, 60)
+        with running(Engine(home.root)) as window:
+            window.wait(Snapshot)
+            assert window.wait(events.Warned, fits=lambda event: "command line" in event.title)
+            control.ask(home, commands.Stop(id="1"))
+            window.wait(events.EngineStopped)
+            assert window.process.wait(10) == 0
+
+
+def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):
+    with running(Engine(tmp_path / "home", "swarm.solo=true")) as window:
+        window.wait(events.Ready)
+        (refused,) = control.ask(Home(tmp_path / "home"), commands.Follow(id="1"))
+        assert isinstance(refused, events.CommandRefused)
+        assert "window" in refused.title
+        window.command(commands.Stop)
