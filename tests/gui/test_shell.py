@@ -1,6 +1,7 @@
 """What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,19 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
+from waggle import cuda_pack, paths
 from waggle.gui import kept, pausing, tray
 from waggle.gui.choices import Choices
+from waggle.gui.cuda_view import CudaView
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
+from waggle.gui.help_page import HelpPage
 from waggle.gui.look import Look
 from waggle.gui.notices import notices
 from waggle.gui.only_one import OnlyOne
 from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
+from waggle.gui.settings_page import SettingsPage
 from waggle.gui.shell import Shell
 from waggle.gui.tray import Tray
 from waggle.paths import Home
@@ -159,3 +164,91 @@ def test_starting_is_offered_once_the_process_is_gone(
 
 def offered(shell: Shell) -> list[str]:
     return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
+
+
+@pytest.fixture
+def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Shell]:
+    made = Shell(look, Current(), Replay(recording), Choices(None))
+    made.begin("home")
+    yield made
+    made.choices.set({"window.language": "en", "window.text_percent": 100})
+    window = made.window
+    shiboken6.delete(made)
+    shiboken6.delete(window)
+
+
+NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+
+
+@NO_SCREEN
+def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
+    shell.window.setGeometry(40, 40, 1040, 700)
+    shell.window.showMaximized()
+    shell.choices.set({"window.text_percent": 115})
+    assert shell.window.isMaximized()
+    assert shell.window.normalGeometry().size().toTuple() == (1040, 700)
+    shell.window.showMinimized()
+    qtbot.waitUntil(shell.window.isMinimized)
+    shell.raise_window()
+    assert (shell.window.isMinimized(), shell.window.isMaximized()) == (False, True)
+
+
+@NO_SCREEN
+def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Shell, qtbot: QtBot) -> None:
+    def seen() -> tuple[bool, float]:
+        """Whether the row's control has the focus and is seen, and how far down the page stands."""
+        page = shell.window.pages["settings"]
+        assert isinstance(page, SettingsPage)
+        (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+        bar = page._area.verticalScrollBar()
+        return row.focused and not row._control.visibleRegion().isEmpty(), bar.value() / bar.maximum()
+
+    shell.window.show_page("settings")
+    page = shell.window.pages["settings"]
+    assert isinstance(page, SettingsPage)
+    (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+    row.take_focus()
+    page._area.ensureWidgetVisible(row)
+    assert seen()[0]
+    before = seen()[1]
+    assert before > 0.1
+    shell.choices.set({"window.text_percent": 150})
+    assert seen() == (True, pytest.approx(before, abs=0.05))
+    shell.window.pages["settings"]._search.setText("words")  # type: ignore[attr-defined]
+    shell.choices.set({"window.language": "de"})
+    assert shell.window.pages["settings"]._search.text() == "words"  # type: ignore[attr-defined]
+
+
+@NO_SCREEN
+def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
+    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", told])
+    shell.window.show_page("help")
+    help_page = shell.window.pages["help"]
+    assert isinstance(help_page, HelpPage)
+    help_page.self_test.ask()
+    qtbot.waitUntil(lambda: "begun" in help_page.self_test.output, timeout=5000)
+    shell.window.show_page("settings")
+    shell.choices.set({"window.language": "de"})
+    renewed = shell.window.pages["help"]
+    assert isinstance(renewed, HelpPage)
+    assert renewed.self_test.busy
+    assert "dauert etwa" in renewed.self_test._says.text()
+    with qtbot.waitSignal(renewed.self_test.done, timeout=5000):
+        renewed.self_test._program.process.write(b"\n")
+    assert renewed.self_test.output.split() == ["begun", "played"]
+
+
+def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    told = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
+    pack = cuda_pack.shipped()
+    before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", told]) for _ in range(2))
+    before.act.click()
+    qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=5000)
+    after.go_on(before)
+    shiboken6.delete(before)
+    assert after._bar.value() == 25
+    after.program.process.write(b"\n")
+    qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=5000)
+    after.stop()
+    shiboken6.delete(after)

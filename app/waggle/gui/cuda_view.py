@@ -40,10 +40,21 @@ class CudaView(QFrame):
             gap=8, margins=(20, 16, 20, 18),
         ))  # fmt: skip
         self.words = f"{title.text()} CUDA GPU".lower()
-        self.program = LineProcess(self)
-        self.program.line.connect(self._read)
-        self.program.ended.connect(self._ended)
+        self._hear(LineProcess(self))
         self.show_standing()
+
+    def _hear(self, program: LineProcess) -> None:
+        self.program = program
+        program.line.connect(self._read)
+        program.ended.connect(self._ended)
+
+    def go_on(self, before: "CudaView") -> None:
+        """A download that was begun there goes on here."""
+        if before.program.running:
+            before.program.live_with(self)
+            self._hear(before.program)
+            self._bar.setValue(before._bar.value())
+            self.show_standing()
 
     @property
     def offered(self) -> bool:

@@ -73,9 +73,7 @@ class Asked(QFrame):
         self._run.clicked.connect(self.ask)
         self._output = _reader(look, tr(asking.title), 110)
         self._output.hide()
-        self._program = LineProcess(self)
-        self._program.line.connect(lambda line: self._add(line.decode("utf-8", "replace")))
-        self._program.ended.connect(self._ended)
+        self._hear(LineProcess(self))
         head = row((column(text(look, tr(asking.title), "heading"), self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
@@ -83,12 +81,31 @@ class Asked(QFrame):
     def output(self) -> str:
         return self._output.toPlainText()
 
-    def ask(self) -> None:
-        """Ask anew; `done` follows."""
+    @property
+    def busy(self) -> bool:
+        return self._program.running
+
+    def _hear(self, program: LineProcess) -> None:
+        self._program = program
+        program.line.connect(lambda line: self._add(line.decode("utf-8", "replace")))
+        program.ended.connect(self._ended)
+
+    def go_on(self, before: "Asked") -> None:
+        """The rest of what is answered there is heard here."""
+        if before.busy:
+            before._program.live_with(self)
+            self._hear(before._program)
+            self._wait(before.output)
+
+    def _wait(self, said: str) -> None:
         self._run.setEnabled(False)
         self._output.show()
-        self._output.setPlainText("")
+        self._output.setPlainText(said)
         self._says.setText(tr(self._asking.busy))
+
+    def ask(self) -> None:
+        """Ask anew; `done` follows."""
+        self._wait("")
         self._program.start([*paths.program("waggle"), self._asking.door])
 
     def _add(self, said: str) -> None:
@@ -214,6 +231,15 @@ class HelpPage(Page):
         if self._home is None:
             made.hide()
         return made
+
+    @property
+    def busy(self) -> bool:
+        return self.self_test.busy or self.update_asked.busy
+
+    def go_on(self, before: Page) -> None:
+        assert isinstance(before, HelpPage)
+        self.self_test.go_on(before.self_test)
+        self.update_asked.go_on(before.update_asked)
 
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))

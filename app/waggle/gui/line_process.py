@@ -37,6 +37,12 @@ class LineProcess(QObject):
         self._complaints.clear()
         self.process.start(command[0], list(command[1:]))
 
+    def live_with(self, parent: QObject) -> None:
+        """Go on with another, who connects anew."""
+        for told in (self.line, self.ended):
+            told.disconnect()
+        self.setParent(parent)
+
     @property
     def running(self) -> bool:
         return self.process.state() != QProcess.ProcessState.NotRunning

@@ -60,6 +60,14 @@ class Page(QWidget):
         """Take the form that `compact` names, with so much room at the sides and between cards."""
         raise NotImplementedError
 
+    @property
+    def busy(self) -> bool:
+        """Whether something runs here that must not end when the window is made anew."""
+        return False
+
+    def go_on(self, before: "Page") -> None:
+        """Take the place of the same page of an earlier window, and let go on what runs there."""
+
     def set_compact(self, compact: bool) -> None:
         """The window became narrower than the tokens' `compact_below`, or wider."""
         self.compact = compact
@@ -357,6 +365,11 @@ class Scrolled(QScrollArea):
         """Room at the sides, in which the scroll bar stands too, and below the last part."""
         self._edges = edge, below
         self._keep_edges()
+
+    def stand_as(self, other: "Scrolled") -> None:
+        """As far down as the other, whose words may be of another size."""
+        mine, there = self.verticalScrollBar(), other.verticalScrollBar()
+        mine.setValue(round(there.value() * mine.maximum() / max(1, there.maximum())))
 
     def _keep_edges(self) -> None:
         if self._edges is None:

@@ -1,5 +1,7 @@
 """Settings: every choice, found by a word, in force at once, and each with a way back to its default."""
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFrame, QWidget
@@ -56,6 +58,11 @@ class Setting(QFrame):
         self._control.setAccessibleDescription(note)
         self._reset.setVisible(not self._choices.is_default(self._row.key))
         self._later.setVisible(self._row.key in self._choices.after_restart)
+
+    @property
+    def focused(self) -> bool:
+        """Whether its control was used last."""
+        return self.window().focusWidget() is self._control
 
     def _set(self, value: Value) -> None:
         self._choices.set({self._row.key: value})
@@ -131,6 +138,25 @@ class SettingsPage(Page):
         words = text(self.look, tr("Profile"), "strong")
         return held(row(words, None, self.profile))
 
+    @property
+    def busy(self) -> bool:
+        return self.cuda is not None and self.cuda.program.running
+
+    def go_on(self, before: Page) -> None:
+        """What is looked for, where it stood, and the control that was used last."""
+        assert isinstance(before, SettingsPage)
+        self._search.setText(before._search.text())
+        self._area.stand_as(before._area)
+        for mine, other in zip(self._rows(), before._rows(), strict=True):
+            if other.focused:
+                mine.take_focus()
+                self._area.ensureWidgetVisible(mine, 0, 0)
+        if self.cuda is not None and before.cuda is not None:
+            self.cuda.go_on(before.cuda)
+
+    def _rows(self) -> Iterator[Setting]:
+        return (made for card in self._cards for made in card.rows)
+
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
@@ -144,14 +170,13 @@ class SettingsPage(Page):
     def show_setting(self, key: str) -> None:
         """Go to the row of a setting, to be changed there."""
         self._search.clear()
-        wanted = next(made for card in self._cards for made in card.rows if made.key == key)
+        wanted = next(made for made in self._rows() if made.key == key)
         wanted.take_focus()
         QTimer.singleShot(0, wanted, lambda: self._area.ensureWidgetVisible(wanted, 0, ABOVE))  # once all has its place
 
     def _show_values(self) -> None:
-        for card in self._cards:
-            for made in card.rows:
-                made.show_value()
+        for made in self._rows():
+            made.show_value()
 
     def _find(self, words: str) -> None:
         found = sum(card.show_found(words) for card in self._cards)

@@ -1,7 +1,7 @@
 """The shell: what outlives a window. It owns the tray, shows and hides the window, and sees that everything leaves in time."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
 from waggle import paths
@@ -85,8 +85,7 @@ class Shell(QObject):
             self._invite = ""
 
     def raise_window(self) -> None:
-        if self.window.isMinimized():
-            self.window.showNormal()
+        self.window.setWindowState(self.window.windowState() & ~Qt.WindowState.WindowMinimized)
         self.window.show()
         self.window.redraw()
         self.window.raise_()
@@ -202,12 +201,14 @@ class Shell(QObject):
             self._renew()
 
     def _renew(self) -> None:
-        """The same window in other words."""
+        """The same window in other words, where it stood."""
         old, shown = self.window, self.window.isVisible()
         self.window = self._made_window()
-        self.window.setGeometry(old.geometry())
+        self.window.setGeometry(old.normalGeometry())
+        self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
         self.window.setVisible(shown)
+        self.window.go_on(old)
         old.closing.disconnect()
         old.hide()
         old.deleteLater()

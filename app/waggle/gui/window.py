@@ -108,13 +108,22 @@ class Window(QWidget):
         """Only the page that is seen is drawn, so it catches up now."""
         self.page = name = name if name in PAGES else "home"
         self.rail.show_chosen(name)
+        page, before, focused = self._made(name), self._stack.currentWidget(), self.focusWidget()
+        if before is not None and focused is not None and before.isAncestorOf(focused):
+            page.setFocus()  # else Qt gives it to some button of the page, and a space would press it
+        self._stack.setCurrentWidget(page)
+        self.redraw()
+
+    def _made(self, name: str) -> Page:
         if name not in self.pages:
             self.pages[name] = self._add(self._made_when_seen[name]())
-        before, focused = self._stack.currentWidget(), self.focusWidget()
-        if before is not None and focused is not None and before.isAncestorOf(focused):
-            self.pages[name].setFocus()  # else Qt gives it to some button of the page, and a space would press it
-        self._stack.setCurrentWidget(self.pages[name])
-        self.redraw()
+        return self.pages[name]
+
+    def go_on(self, before: "Window") -> None:
+        """Take another window's place: whatever runs in it goes on here, and the person stays where they were."""
+        for name, page in before.pages.items():
+            if page.busy or name == self.page:
+                self._made(name).go_on(page)
 
     def _add(self, page: Page) -> Page:
         """A page costs time when it is made and when the theme changes: most are made when they are first seen."""
