@@ -225,6 +225,7 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
     [
         ("This computer's clock is 2 days fast.", "Die Uhr dieses Computers geht 2 Tage vor."),
         ("Paused until Tuesday 06:15.", "Pausiert bis Dienstag 06:15."),
+        ("Paused until 24 Dec 2026 06:15.", "Pausiert bis 24. Dez 2026 06:15."),
         ("Your rules wait until Sunday 00:30.", "Deine Regeln warten bis Sonntag 00:30."),
         (
             "Nothing was lost; round 3 goes on then, or when you resume.",

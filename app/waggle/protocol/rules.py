@@ -17,6 +17,7 @@ AWAY_MINUTES = 3  # what counts as away where no rule says so
 COOLING = 5.0  # degrees below the limit before contribution goes on, so that it does not flap
 SAME_NAME = 6 * 86_400.0  # seconds, after which the name of a day may mean another one
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,12 +66,13 @@ def time_of_day(at: float) -> str:
 
 
 def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime) -> str:
-    """ "06:15", with the day where it is another one: "Tuesday 06:15", "2026-12-24 06:15" where that could be two."""
+    """ "06:15", with the day where it is another one: "Tuesday 06:15", "24 Dec 2026 06:15" where that could be two."""
     then, today = local(at), local(now)
     if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
         return clock(at)
-    day = DAYS[then.tm_wday] if abs(at - now) < SAME_NAME else time.strftime("%Y-%m-%d", then)
-    return f"{day} {clock(at)}"
+    if abs(at - now) < SAME_NAME:
+        return f"{DAYS[then.tm_wday]} {clock(at)}"
+    return f"{then.tm_mday} {MONTHS[then.tm_mon - 1]} {then.tm_year} {clock(at)}"
 
 
 def decide(
