@@ -23,8 +23,9 @@ from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.person import Day, DaysTold
-from waggle.protocol.rules import Decision
+from waggle.protocol.rules import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent
+from waggle.settings import When
 
 Told = Callable[..., Window]
 
@@ -149,6 +150,26 @@ def test_pausing_for_an_hour_sends_a_moment(window_told: Told, written: list[Any
     window.refused("Not now.", "")
     window.home.hero._main.click()
     assert len(sent) == 2
+
+
+def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
+    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    button = window.home.hero._main
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    paused = decide(When(), Readings(), Wishes(paused=True), 0.0)
+    window._current.take(events.RulesChecked(decision=paused, at=6.0))
+    window._current.flush()
+    assert window.home.hero._says.text() == "Finishing this step, then pausing"
+    assert button.text() == "Resume"
+    qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)  # the second of two quick clicks
+    qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
+    assert [type(command) for command in sent] == [Pause], "a double click is one press"
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert [type(command) for command in sent] == [Pause, Resume]
 
 
 def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEvent]) -> None:

@@ -34,6 +34,8 @@ SEED = e.PeerInfo(id="s", name="Still Marten")
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
 AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
+PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
+FREE = decide(When(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
@@ -41,6 +43,15 @@ TABLE = [
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
+    (State(phase="contributing", decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
+    (State(phase="finishing", round=8, decision=PAUSED), "Finishing", "Finishing this step, then pausing.", "resume"),
+    (State(phase="contributing", decision=WAITING), "Finishing", "Finishing this step, then waiting.", "anyway"),
+    (
+        State(phase="contributing", decision=FREE, reach="solo"),
+        "Contributing",
+        "Answering questions for the swarm, round 0.",
+        "pause",
+    ),
     (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
     (State(phase="waiting", decision=WAITING), "Waiting", "The computer runs on battery.", "anyway"),
     (State(phase="paused", decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),

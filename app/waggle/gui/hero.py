@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
 
 from waggle import cuda_pack
@@ -39,6 +39,13 @@ def progress_words(state: State) -> tuple[str, int, int]:
     return words, STAGES.index(state.stage), len(STAGES)
 
 
+class OnceButton(Button):
+    """A double click is one press: the second would take back what the first did."""
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+
 class Hero(QFrame):
     """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed."""
 
@@ -51,7 +58,7 @@ class Hero(QFrame):
         self.setProperty("kind", "card")
         self._can_start = can_start
         self._state = State()
-        self._asked: tuple[str, float] | None = None  # phase and its moment when a button was pressed
+        self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
         self._since = Line(look, role="small", tone="text_faint")
@@ -80,7 +87,7 @@ class Hero(QFrame):
         self.set_compact(False)
 
     def _make_buttons(self, look: Look) -> None:
-        self._main = Button(look, tr("Pause"), "primary", "pause", join="left")
+        self._main = OnceButton(look, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
         self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
@@ -179,8 +186,8 @@ class Hero(QFrame):
                 self.start_wanted.emit()
 
     def _ask(self, command: Pause | Resume) -> None:
-        """One press is one command: another is heard once the phase has changed."""
-        now = (self._state.phase, self._state.phase_since)
+        """One press is one command: another is heard once there is something else to be done."""
+        now = (self._state.phase, self._state.phase_since, sentence(self._state).action)
         if self._asked != now:
             self._asked, self._asked_by = now, command.id
             self.commanded.emit(command)

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from waggle.protocol import events as e
-from waggle.protocol.rules import Clock, Tick, moment, time_of_day
+from waggle.protocol.rules import Clock, Decision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
@@ -51,6 +51,8 @@ def _said(state: State, clock: Clock) -> Sentence:
             return _paused(state, clock)
         case "waiting":
             return _waiting(state)
+        case "finishing" | "contributing" if (held := state.decision) is not None and held.standing != "contributing":
+            return _halting(held)
         case "finishing":
             says = f"Finishing round {state.round}, then pausing."
             return Sentence(
@@ -80,6 +82,16 @@ def _waiting(state: State) -> Sentence:
         return Sentence(word="Waiting", says=says, detail=decision.ends, tone="bad", sign="warn")
     detail = f"{decision.ends if decision else ''} Nothing was lost.".strip()
     return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
+
+
+def _halting(decision: Decision) -> Sentence:
+    """The rules are in force, and the model is in the middle of a step, which ends first."""
+    paused = decision.standing == "paused"
+    return Sentence(
+        word="Finishing", says=f"Finishing this step, then {'pausing' if paused else 'waiting'}.",
+        detail="Nothing will be lost." if paused else decision.reason, tone="accent", sign="on",
+        action="resume" if paused else "anyway",
+    )  # fmt: skip
 
 
 def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
