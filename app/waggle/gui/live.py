@@ -33,6 +33,7 @@ class Feed(Scrolled):
         super().__init__(box)
         self._look, self._box, self._empty, self._empty_card = look, box, empty, empty_card
         self._cards: list[QuestionCard] = []
+        self._opened: set[str] = set()
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show)
@@ -54,7 +55,7 @@ class Feed(Scrolled):
         """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
         cards, state, now = self._wanted
         for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
-            made = QuestionCard(self._look)
+            made = QuestionCard(self._look, self._opened)
             made.set_columns(self._columns())
             self._cards.append(made)
             self._box.insertWidget(len(self._cards), made)

@@ -137,15 +137,15 @@ def _lesson(card: Card) -> str:
 
 
 class QuestionCard(QFrame):
-    """Shows one card at a time; the same widgets serve the next one."""
+    """Shows one card at a time; the same widgets serve the next one. `opened` has the keys of all that a person opened."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, opened: set[str]) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._look = look
         self._card: Card | None = None
         self._going = True
-        self._open = False
+        self._opened = opened
         self._columns = COLUMNS
         self._face, self._who = Avatar(look, 24), Line(look, role="label")
         self._specialty, self._question = Chip(look), Line(look, role="strong")
@@ -164,7 +164,6 @@ class QuestionCard(QFrame):
 
     def show_card(self, card: Card, state: State, now: float) -> None:
         if self._card is None or card.key != self._card.key:
-            self._open = False
             self._show_head(card, state)
         self._when.say(_when(card, state, now))
         sign, ink, words = foot(card, state)
@@ -215,17 +214,19 @@ class QuestionCard(QFrame):
             self._place(i)
 
     def _toggle(self) -> None:
-        self._open = not self._open
+        if self._card is not None:
+            self._opened ^= {self._card.key}
         self._fit()
 
     def _fit(self) -> None:
+        is_open = self._card is not None and self._card.key in self._opened
         needed = max((tile.lines_needed() for tile in self._tiles if not tile.isHidden()), default=LINES)
         long = self._question.sizeHint().width() > self._question.width()
-        self._whole.setVisible(self._open and long)
-        self._reader.setVisible(self._open or long or needed > LINES)
-        self._reader.say(tr("Read less") if self._open else tr("Read all"))
+        self._whole.setVisible(is_open and long)
+        self._reader.setVisible(is_open or long or needed > LINES)
+        self._reader.say(tr("Read less") if is_open else tr("Read all"))
         for tile in self._tiles:
-            tile.show_lines(max(LINES, min(OPEN_LINES, needed)) if self._open else LINES)
+            tile.show_lines(max(LINES, min(OPEN_LINES, needed)) if is_open else LINES)
 
 
 def _when(card: Card, state: State, now: float) -> str:
