@@ -88,6 +88,7 @@ def main() -> int:
     tried = (
         works((*window, *learning), "-c", "import windows_check; windows_check.imports()")
         and works(learning, "-m", "waggle", "selftest")
+        and works(learning, "-m", "waggle", "selftest", "--set", "swarm.solo=false")  # in a swarm, as installed
         and works(("reasoning_gym", "sympy"), "-c", "import check; check.verifier()")
     )
     print("It works without what Windows lacks." if tried else "Something asks for what Windows lacks.")

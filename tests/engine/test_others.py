@@ -1,5 +1,7 @@
 """A person's word on a peer reaches the swarm, and what cannot be meant is refused in words."""
 
+import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -8,8 +10,9 @@ import pytest
 from swarm.live import fresh_identity, serving
 from waggle import paths
 from waggle.engine import ctl, others
+from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
-from waggle.errors import EngineError
+from waggle.errors import EngineError, SwarmError
 from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
@@ -51,6 +54,27 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
         assert await others.charter_of(home, chosen) == charter
+
+
+async def test_where_there_is_no_hivemind_a_node_trains_alone_and_says_what_is_missing(
+    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = paths.Home(tmp_path / "home").prepare()
+    async with AsyncExitStack() as stack:
+        windows = stack.enter_context(monkeypatch.context())
+        windows.setitem(sys.modules, "hivemind", None)  # type: ignore[arg-type] # nobody finds it there
+        teller = Teller(tmp_path)
+        stack.callback(teller.close)
+        own = fresh_identity(tmp_path, "own")
+        node = await others.join(home, Settings(), first_swarm(), own, verifier, teller, stack)
+        assert isinstance(node, SwarmNode)
+        assert await node.addresses() == []
+        assert (teller.state.reach, teller.state.way) == ("alone", "gateway")
+        (warned,) = teller.state.warnings
+        assert "none is named" in warned.title
+        assert "swarm.gateways" in warned.advice
+        with pytest.raises(SwarmError, match="none is named"):
+            await others.charter_of(home, Settings(swarm=Swarm(charter="ff" * 32)))
 
 
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:

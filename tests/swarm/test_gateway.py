@@ -455,7 +455,7 @@ for found in pkgutil.walk_packages(waggle.__path__, "waggle."):
 from waggle.swarm.light import is_light
 from waggle.swarm.options import SwarmOptions
 assert is_light(SwarmOptions(gateways=("wss://example.org/gateway",)))
-assert not is_light(SwarmOptions())
+assert is_light(SwarmOptions())
 """
 
 

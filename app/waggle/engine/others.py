@@ -15,7 +15,7 @@ from waggle.errors import CharterError, EngineError, SettingsError
 from waggle.protocol import comparing, events
 from waggle.protocol.sent import SentMessage
 from waggle.settings import Settings
-from waggle.swarm import admission, news
+from waggle.swarm import admission, light, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.marks import Comparison
 from waggle.swarm.node import SwarmNode
@@ -102,6 +102,13 @@ async def join(
     node = SwarmNode(options, charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me)))
     stack.push_async_callback(node.close)
     await node.start()
+    if light.is_light(options) and not options.gateways:
+        teller.tell(
+            events.Warned(
+                title="This computer can take part through gateways alone, and none is named.",
+                advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
+            )
+        )
     return node
 
 

@@ -60,8 +60,8 @@ FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
 
 
 def is_light(options: SwarmOptions) -> bool:
-    """Whether to take part through gateways: by choice, or because there is no hivemind here."""
-    return bool(options.gateways) and (options.light or not has_hivemind())
+    """Whether to take part through gateways: by choice, or because there is no hivemind here; without one a node is alone."""
+    return not has_hivemind() or (options.light and bool(options.gateways))
 
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
@@ -80,6 +80,11 @@ async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
                 wrong = error
     if wrong is not None:
         raise wrong
+    if not options.gateways:
+        raise SwarmError(
+            "This computer can take part through gateways alone, and none is named.",
+            "Name the gateway of a member in swarm.gateways.",
+        )
     raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
 
 
@@ -301,7 +306,7 @@ class LightConnection:
             if not address.startswith(("ws://", "wss://")):
                 raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
             _pinned(address)
-        self._say("connecting")
+        self._say("connecting" if addresses else "alone")
         self._tasks = [asyncio.create_task(self._keep(address)) for address in addresses]
 
     async def meet(self) -> None:
