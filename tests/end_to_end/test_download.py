@@ -5,6 +5,7 @@ from pathlib import Path
 from end_to_end.programs import Engine, Program, running
 from policy.local_hub import Hub, local_hub
 from waggle import paths
+from waggle.policy.hub import remove
 from waggle.protocol import commands, events
 from waggle.resuming import PIECE
 
@@ -46,5 +47,6 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_
             engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "preparing")
             assert engine.wait(events.Ready).model == "starter 0.8M"
             engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "contributing")
+            assert not remove(tmp_path / "cache/waggle/models" / NAME), "it is in use"
         (again,) = [one for one in hub.asked[asked_before:] if "/cdn/" in one.path]
         assert again.range == f"bytes={4 * PIECE}-", "what had come was not fetched again"

@@ -16,6 +16,7 @@ from waggle.engine import limits
 from waggle.engine.frugality import Frugality, grew
 from waggle.engine.gate import Gate
 from waggle.errors import Stopped
+from waggle.policy import hub
 from waggle.policy.choose import open_policy
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
@@ -134,6 +135,7 @@ def home(tmp_path, monkeypatch):
 def fill(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"x" * 100_000)
+    (folder / "config.json").touch()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
@@ -152,6 +154,15 @@ def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_i
     assert limits.make_room(home, cap, paths.models() / "owner" / "newer") == removed
     assert (home.checkpoints / "r00000003").exists()
     assert (paths.models() / "owner" / "newer").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_allowed(home):
+    (paths.models() / "owner" / ".removing-half").mkdir()
+    with hub.hold(paths.models() / "owner" / "older"), hub.hold(paths.models() / "owner" / "newer"):
+        assert "older" not in limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
+    assert sorted(path.name for path in paths.models().glob("*/*")) == ["newer", "older"]
+    assert limits.make_room(home, 0.00001, paths.models() / "owner" / "newer") == ["older"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")

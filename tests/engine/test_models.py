@@ -10,6 +10,7 @@ from waggle import paths
 from waggle.engine import fitting, model
 from waggle.engine.models import Models
 from waggle.errors import EngineError, ExportError, ModelError
+from waggle.policy import hub
 from waggle.policy.fit import Machine
 from waggle.protocol import commands
 from waggle.settings import Model, Settings
@@ -50,6 +51,16 @@ async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
     assert told.models[0].rounds == 7
     assert told.models[0].bytes > 1e6
+
+
+async def test_a_model_that_another_engine_uses_is_not_removed(models):
+    downloaded("Qwen/Tiny")
+    folder = paths.models() / "Qwen/Tiny"
+    with hub.hold(folder), hub.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
+        await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    assert (folder / "config.json").exists()
+    await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
+    assert list(folder.parent.iterdir()) == []
 
 
 async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):

@@ -1,6 +1,7 @@
 """Models by name, from a hub on this computer: what is asked of it, what is checked, and every way it can go wrong."""
 
 import json
+import os
 import random
 import resource
 import subprocess
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import waggle
 from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle import paths
 from waggle.errors import ModelError, Stopped
 from waggle.policy import hub as hub_module
-from waggle.policy.hub import fetch
+from waggle.policy.hub import fetch, remove
 from waggle.resuming import PIECE
 
 NAME = "bees/tiny"
@@ -258,6 +260,27 @@ def test_two_programs_do_not_download_the_same_model(hub, tmp_path):
         assert "being downloaded by another program" in refused(hub, tmp_path).title
 
     get(hub, tmp_path, progress=meanwhile)
+
+
+def test_a_model_that_is_removed_is_gone_or_whole_also_after_a_kill_in_the_middle(hub, tmp_path):
+    code = """
+import os, sys
+from pathlib import Path
+from waggle.policy import hub
+def hear(event, arguments):
+    if event == "os.remove":
+        os._exit(9)
+sys.addaudithook(hear)
+hub.remove(Path(sys.argv[1]))
+"""
+    folder = get(hub, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    killed = subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, check=False)
+    assert killed.returncode == 9
+    assert not folder.exists()
+    get(hub, tmp_path)
+    assert remove(folder)
+    assert [path.name for path in folder.parent.iterdir() if not path.name.endswith(".lock")] == []
 
 
 @pytest.mark.parametrize("plan", [b"{", None])

@@ -10,6 +10,7 @@ import psutil
 
 from waggle import paths
 from waggle.engine.gate import Gate
+from waggle.policy import hub
 from waggle.policy.choose import Opened, threads_for, use_threads
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
@@ -94,14 +95,27 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         os.utime(in_use)  # by this the models are told apart that nobody uses any more
     if not cap_gb:
         return removed
+    hub.sweep(paths.models())
     used = sum(map(_size, (*_states(home), paths.models())))
     for folder in _dispensable(home, in_use):
         if used <= cap_gb * GB:
             break
-        used -= _size(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        removed.append(folder.name)
+        size = _size(folder)
+        if _remove(folder):
+            used -= size
+            removed.append(folder.name)
     return removed
+
+
+def _remove(folder: Path) -> bool:
+    """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
+    if not folder.is_relative_to(paths.models()):
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+    try:
+        return hub.remove(folder)
+    except OSError:
+        return False
 
 
 def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:

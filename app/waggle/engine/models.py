@@ -96,9 +96,10 @@ class Models:
             raise EngineError("This model is trained now.", "Choose another one first.")
         known = hub.model_of(name, paths.models())
         try:
-            for folder in (known.folder, known.unfinished):
-                if folder.is_dir():
-                    shutil.rmtree(folder)
+            if known.unfinished.is_dir():
+                shutil.rmtree(known.unfinished)
+            if known.folder.is_dir() and not hub.remove(known.folder):
+                raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
         except OSError as error:
             raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
 

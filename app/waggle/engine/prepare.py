@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from waggle.engine.sitting import Sitting, never
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.policy import checkpoint, configuration
+from waggle.policy import checkpoint, configuration, hub
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.configuration import Configuration
 from waggle.policy.training import Method, Training
@@ -79,6 +79,9 @@ async def prepare(
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
+    if folder.is_relative_to(paths.models()):
+        with suppress(OSError):  # removed this very moment: whoever loads it says so
+            stack.callback(hub.hold(folder).close)
 
     _tell_part(teller, 1)
     verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))

@@ -2,6 +2,7 @@
 
     CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit, with their sums) and what has come of them
     CACHE/owner/name[@revision]/               the same, complete and checked: from now on the hub is not asked about it any more
+    CACHE/owner/.removing-name[@revision]/     what a removal that was killed left of it
 
 huggingface_hub speaks with the hub. Its own download starts a file again when its process died, and checks no sums.
 Left out: Xet, the hub's faster protocol, for the same reason.
@@ -12,12 +13,13 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -35,6 +37,7 @@ NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
+MARK = "config.json"  # is held by whoever uses a model
 ROOM = 100_000_000  # bytes that stay free on the disk
 
 T = TypeVar("T")
@@ -122,6 +125,49 @@ def fetch(
             raise ModelError(
                 f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
             ) from error
+
+
+def hold(folder: Path) -> IO[bytes]:
+    """Until it is closed nobody removes this model; raises OSError where it is gone already."""
+    file = (folder / MARK).open("rb")
+    if sys.platform != "win32":  # there a folder with an open file keeps its name
+        import fcntl
+
+        with suppress(OSError):  # a disk that knows no locks
+            fcntl.flock(file, fcntl.LOCK_SH)
+    return file
+
+
+def remove(folder: Path) -> bool:
+    """All of a model or nothing, for what has its name counts as complete; False where somebody holds it. Raises OSError."""
+    going = folder.with_name(f".removing-{folder.name}")
+    shutil.rmtree(going, ignore_errors=True)
+    if _is_held(folder):
+        return False
+    os.rename(folder, going)
+    shutil.rmtree(going, ignore_errors=True)
+    return True
+
+
+def sweep(cache: Path) -> None:
+    """Remove what removals that were killed have left."""
+    for going in cache.glob("*/.removing-*"):
+        shutil.rmtree(going, ignore_errors=True)
+
+
+def _is_held(folder: Path) -> bool:
+    if sys.platform == "win32":
+        return False  # the renaming fails there
+    import fcntl
+
+    try:
+        with (folder / MARK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no model, or a disk that knows no locks
+        return False
+    return False
 
 
 class _Download:
