@@ -7,8 +7,10 @@ import resource
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keyring
 import pytest
@@ -24,6 +26,7 @@ from waggle.engine import keychain
 from waggle.errors import ExportError
 from waggle.policy import checkpoint, export
 from waggle.policy.torch_policy import TorchPolicy
+from waggle.policy.training import Training
 
 CHARTER = "ab" * 32
 
@@ -44,9 +47,9 @@ def model_with_words(kind: str, folder: Path, *, tied: bool = True) -> Path:
     return folder
 
 
-def trained(home: Path, model: Path) -> TorchPolicy:
+def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
     """A home whose policy is not what it began as, saved after 12 rounds."""
-    policy = TorchPolicy(model)
+    policy = TorchPolicy(model, training=Training(**training))
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in policy._parameters.values():
@@ -76,15 +79,61 @@ def test_transformers_loads_what_was_exported_and_computes_the_same(tmp_path, ki
         assert torch.equal(loaded(input_ids=ids).logits, policy._model.holder(input_ids=ids).logits)
 
 
-def test_it_is_written_in_the_precision_of_the_model_it_began_as(tmp_path):
-    model = model_with_words("qwen3", tmp_path / "model")
+def in_bfloat16(folder: Path) -> Path:
+    model = model_with_words("qwen3", folder)
     AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).save_pretrained(model)
+    return model
+
+
+def test_what_was_trained_in_fp32_is_written_in_fp32_whatever_it_began_as(tmp_path):
+    """A step of reinforcement learning is smaller than the distance of two neighbouring numbers of bfloat16."""
+    model = in_bfloat16(tmp_path / "model")
     policy = trained(tmp_path / "home", model)
     assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
-    assert loaded.dtype == torch.bfloat16
+    assert loaded.dtype == torch.float32
     for name, parameter in loaded.named_parameters():
-        assert torch.equal(parameter, policy._parameters[name].bfloat16())
+        assert torch.equal(parameter, policy._parameters[name])
+
+
+@pytest.mark.parametrize("method", ["lean", "lora"])
+def test_what_was_trained_in_bfloat16_is_written_in_bfloat16(tmp_path, method):
+    model = in_bfloat16(tmp_path / "model")
+    policy = trained(tmp_path / "home", model, method=method, precision="bfloat16")
+    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.dtype == torch.bfloat16
+    if method == "lean":
+        for name, parameter in loaded.named_parameters():
+            assert torch.equal(parameter, policy._parameters[name])
+        return
+    name = "model.layers.0.mlp.up_proj"
+    a, b = (policy._parameters[f"{name}.lora_{side}.weight"] for side in "AB")
+    exact, weight = policy._model.weights[f"{name}.weight"].float() + 2 * b @ a, loaded.get_parameter(f"{name}.weight").float()
+    assert (weight - exact).abs().max() <= exact.abs().max() / 128
+    assert weight.mean().item() == pytest.approx(exact.mean().item(), abs=1e-4)
+
+
+def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
+    model = in_bfloat16(tmp_path / "model")
+    trained(tmp_path / "home", model, method="lora")
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+    with pytest.raises(ExportError, match=r"has no .* any more"):
+        export.write(export.Trained(folder, saved, model, "it"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
+    model = model_with_words("llama", tmp_path / "model")
+    make_model("llama", model, inner=100_000)  # six weights of 12.8 MB each
+    trained(tmp_path / "home", model, method="lora")
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    tracemalloc.start()
+    export.write(export.Trained(folder, saved, model, "it"), tmp_path / "out")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < (folder / checkpoint.ADAPTERS).stat().st_size + 4 * 12.8e6
 
 
 def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, capsys):

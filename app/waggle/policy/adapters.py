@@ -5,6 +5,7 @@ The names are peft's, so that any backend reads the checkpoint of another. Left 
 
 import math
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,7 @@ def first_a(module: str, width: int) -> NDArray[np.float32]:
     return noise.uniform(-bound, bound, (RANK, width)).astype(np.float32)
 
 
-def fuse(weights: dict[str, Any], adapters: dict[str, Any]) -> dict[str, Any]:
-    """The weights with their adapters added, of any array library; raises KeyError for adapters of another model."""
-    fused = dict(weights)
-    for a_name in sorted(name for name in adapters if name.endswith(".lora_A.weight")):
-        module = a_name.removesuffix(".lora_A.weight")
-        weight, a, b = weights[f"{module}.weight"], adapters[a_name], adapters[names(module)[1]]
-        fused[f"{module}.weight"] = weight + SCALE * (b @ a)
-    return fused
+def fused(module: str, weight: Any, adapters: Mapping[str, Any]) -> Any:
+    """A weight with its adapters added, where it has some; of any array library."""
+    a_name, b_name = names(module)
+    return weight + SCALE * (adapters[b_name] @ adapters[a_name]) if a_name in adapters else weight

@@ -1,18 +1,25 @@
 """Export: a saved state as a plain transformers folder, its adapters fused, for any other program; and onto the hub."""
 
+import json
 import os
 import shutil
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.errors import ExportError
-from waggle.policy import configuration, weights
-from waggle.policy.adapters import fuse
+from waggle.policy import adapters, configuration, weights
+from waggle.policy.adapters import names
 from waggle.policy.checkpoint import ADAPTERS, WEIGHTS, Saved
 from waggle.policy.hub import WORDS, model_of
+from waggle.rl.noise import generator
 
+CONFIG = "config.json"
+PRECISIONS = {"F32": "float32", "BF16": "bfloat16"}
 REMEDY = "Nothing was pushed."
 
 
@@ -36,7 +43,7 @@ def write(trained: Trained, folder: Path) -> None:
         for name in WORDS:
             if (trained.base / name).is_file():
                 shutil.copyfile(trained.base / name, writing / name)
-        _write_weights(trained, writing / "model.safetensors")
+        _write_model(trained, writing)
         (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
         if folder.is_dir():
             folder.rmdir()  # Windows renames onto nothing that exists
@@ -54,20 +61,37 @@ def require_free(folder: Path) -> None:
         raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
 
 
-def _write_weights(trained: Trained, path: Path) -> None:
-    """In the precision of the model that training began from, whatever it was trained in."""
-    weights.write(_weights(trained), path, configuration.read(trained.base).dtype)
-    shutil.copymode(path.with_name("config.json"), path)  # safetensors lets nobody else read it
+def _write_model(trained: Trained, folder: Path) -> None:
+    """Its weights, and the configuration that names their precision."""
+    path, config = folder / WEIGHTS, trained.base / CONFIG
+    if trained.saved.method == "lora":
+        _fuse(trained, path)
+        shutil.copyfile(config, folder / CONFIG)
+        return
+    shutil.copyfile(trained.checkpoint / WEIGHTS, path)  # to the bit as it was trained
+    (precision,) = {one.precision for one in weights.stored(path).values()}
+    told = json.loads(config.read_text(encoding="utf-8")) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")
 
 
-def _weights(trained: Trained) -> dict[str, weights.Array]:
-    """The saved weights, or those of the base with the saved adapters fused in, in fp32."""
-    if trained.saved.method != "lora":
-        return weights.read(trained.checkpoint / WEIGHTS)
-    base: dict[str, weights.Array] = {}
-    for path in sorted(trained.base.glob("*.safetensors")):
-        base |= weights.read(path)
-    return fuse(base, weights.read(trained.checkpoint / ADAPTERS))
+def _fuse(trained: Trained, path: Path) -> None:
+    """The weights of the base with the saved adapters added, each in the precision that it has there."""
+    base: dict[str, weights.Stored] = {}
+    for file in sorted(trained.base.glob("model*.safetensors")):
+        base |= weights.stored(file)
+    wanted = configuration.read(trained.base).weights()
+    if missing := sorted(wanted.keys() - base.keys()):
+        raise ExportError(f"The model in {trained.base} has no {missing[0]} any more.", "Copy or download it again.")
+    learned = weights.load(trained.checkpoint / ADAPTERS)
+
+    def fused(name: str) -> NDArray[Any]:
+        module, kept = name.removesuffix(".weight"), base[name].read()
+        if names(module)[0] not in learned:
+            return kept
+        whole = adapters.fused(module, weights.widened(kept), learned)
+        return weights.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
+
+    weights.write(path, {name: (base[name].precision, base[name].shape) for name in wanted}, fused)
 
 
 def card(trained: Trained, name: str) -> str:

@@ -1,38 +1,77 @@
-"""Weight files in any precision, as numpy. bfloat16, unknown to it, is read as fp32 and written rounded, or kept as its bits."""
+"""Weight files in any precision, as numpy, read and written array by array. bfloat16, unknown to it, is kept as its bits."""
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import TensorSpec, deserialize, safe_open, serialize_file
+from safetensors import SafetensorError, safe_open
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
-def read(path: Path) -> dict[str, Array]:
-    """Every weight of a file in fp32; raises OSError, SafetensorError, or KeyError for a precision that is none of ours."""
-    return {name: widened(values) for name, values in load(path).items()}
+@dataclass(frozen=True)
+class Stored:
+    """One array of a file, not read yet."""
+
+    path: Path
+    precision: str  # as the file names it
+    shape: tuple[int, ...]
+    offset: int  # bytes
+
+    def read(self) -> NDArray[Any]:
+        """As it is, bfloat16 as its bits in uint16; raises OSError, SafetensorError. Not mapped: who maps a file that somebody
+        changes is killed."""
+        if self.precision not in STORED:
+            raise SafetensorError(f"weights in {self.precision}")
+        found = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
+        if found.size != math.prod(self.shape):
+            raise SafetensorError(f"{self.path.name} became shorter")
+        return found.reshape(self.shape)
 
 
-def load(path: Path) -> dict[str, NDArray[Any]]:
-    """Every array of a file as it is, bfloat16 as its bits in uint16; raises as `read`."""
-    with safe_open(path, "np") as file:
-        stored = {name: STORED[file.get_slice(name).get_dtype()] for name in file.keys()}  # noqa: SIM118 - no mapping
-        if STORED["BF16"] not in stored.values():  # array by array: the file is never in memory as well
-            return {name: file.get_tensor(name) for name in stored}
+def stored(path: Path) -> dict[str, Stored]:
+    """The arrays of a file; raises OSError, SafetensorError for one that is not whole."""
+    with safe_open(path, "np"), path.open("rb") as file:  # which looks at every place and size
+        data = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(data - 8))
     return {
-        name: np.frombuffer(found["data"], stored[name]).reshape(found["shape"])
-        for name, found in deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+        name: Stored(path, one["dtype"], tuple(one["shape"]), data + one["data_offsets"][0])
+        for name, one in header.items()
+        if name != "__metadata__"
     }
 
 
+def load(path: Path) -> dict[str, NDArray[Any]]:
+    """Every array of a file as it is; raises OSError, SafetensorError."""
+    return {name: one.read() for name, one in stored(path).items()}
+
+
 def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """What `load` finds again; raises OSError, SafetensorError."""
-    kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    serialize_file({name: _specification(array) for name, array in kept.items()}, path, metadata={"format": "pt"})
+    """What `load` finds again; raises OSError."""
+    write(path, {name: (_precision(array), array.shape) for name, array in arrays.items()}, arrays.__getitem__)
+
+
+def write(path: Path, kept: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
+    """A file that transformers reads, of precisions and shapes by name; `each` gives one array at a time. Raises OSError."""
+    names = sorted(kept, key=lambda name: (-STORED[kept[name][0]].itemsize, name))  # each begins at a multiple of its size
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name in names:
+        precision, shape = kept[name]
+        begin, end = end, end + STORED[precision].itemsize * math.prod(shape)
+        header[name] = {"dtype": precision, "shape": shape, "data_offsets": (begin, end)}
+    told = json.dumps(header).encode()
+    told += b" " * (-len(told) % 8)
+    with path.open("wb") as file:
+        file.write(len(told).to_bytes(8, "little") + told)
+        for name in names:
+            file.write(np.ascontiguousarray(each(name), STORED[kept[name][0]]).data)
 
 
 def is_bits(array: NDArray[Any]) -> bool:
@@ -45,18 +84,15 @@ def widened(array: NDArray[Any]) -> Array:
     return (array.astype(np.uint32) << 16).view(np.float32) if is_bits(array) else array.astype(np.float32, copy=False)
 
 
-def _specification(array: NDArray[Any]) -> TensorSpec:
-    precision = "bfloat16" if is_bits(array) else str(array.dtype)
-    return TensorSpec(dtype=precision, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes)
+def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
+    """In the precision of a file. To bfloat16 it is rounded stochastically: what is smaller than the distance of two of its
+    numbers, as most steps of reinforcement learning are, is right on average, where the nearest would lose it."""
+    if precision != "BF16":
+        return weight.astype(STORED[precision])
+    bits: NDArray[np.uint32] = np.ascontiguousarray(weight, np.float32).view(np.uint32)
+    bits = bits + noise.integers(0, 1 << 16, weight.shape, np.uint16)
+    return (bits >> 16).astype(np.uint16)
 
 
-def write(weights: Mapping[str, Array], path: Path, precision: str) -> None:
-    """A file that transformers reads; raises OSError."""
-    save({name: _stored(weight, precision) for name, weight in weights.items()}, path)
-
-
-def _stored(weight: Array, precision: str) -> NDArray[Any]:
-    if precision != "bfloat16":
-        return np.ascontiguousarray(weight, np.dtype(precision))
-    bits = np.ascontiguousarray(weight, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)  # to the nearest, ties to even
+def _precision(array: NDArray[Any]) -> str:
+    return next(name for name, precision in STORED.items() if precision == array.dtype)

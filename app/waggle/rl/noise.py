@@ -3,7 +3,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
-STREAMS = {"sample": 1, "draw": 2, "choose": 3, "held_out": 4, "weather": 5, "fair": 6, "adapter": 7, "rounding": 8, "exam": 9}
+STREAMS = {
+    "sample": 1,
+    "draw": 2,
+    "choose": 3,
+    "held_out": 4,
+    "weather": 5,
+    "fair": 6,
+    "adapter": 7,
+    "rounding": 8,
+    "exam": 9,
+    "export": 10,
+}
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
