@@ -1,6 +1,7 @@
 """Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
 
 import sqlite3
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,10 +50,22 @@ class Shown(FakePolicy):
         return rows
 
 
-def contribute(folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0) -> Kept:
+class Asleep(FakePolicy):
+    """A computer whose lid is closed for a night while it answers."""
+
+    now = 0.0
+
+    def sample(self, prompts, uniforms, params):
+        self.now += 8 * 3600.0
+        return super().sample(prompts, uniforms, params)
+
+
+def contribute(
+    folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter
+) -> Kept:
     """Play some rounds from `first` on, as an engine does that is then stopped."""
     kept = Kept(History(folder / "history.sqlite"))
-    gate = Gate(nothing)
+    gate = Gate(nothing, seconds)
 
     def save(saved: Saved) -> int:
         assert saved.round - 1 in {one.round for one in kept.history.told().rounds}, (
@@ -141,6 +154,12 @@ def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions
     (grown,) = kept.of(events.CompletionsGrew)
     assert {text for _, _, text, _ in grown.rows} == set(LINES)
     assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
+
+
+def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):
+    policy = Asleep(LINES)
+    kept = contribute(tmp_path, replace(node(verifier), policy=policy), questions, rounds=2, seconds=lambda: policy.now)
+    assert [one.summary.seconds for one in kept.of(events.RoundCompleted)] == [600.0, 600.0]
 
 
 def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier):

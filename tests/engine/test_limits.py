@@ -57,16 +57,25 @@ def test_nobody_rests_for_an_hour_after_one_long_step():
     assert rests(50, 3600.0, 2) == [60.0]
 
 
-def test_for_how_long_a_closed_gate_made_wait_is_counted():
-    waits = threading.Event()
-    gate = Gate(waits.set, clock=Hours(1.0))
+def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_asleep():
+    waits, clock = threading.Event(), Hours(0.0)
+    gate = Gate(waits.set, clock=clock)
+    gate()
+    clock.now = 5.0
+    assert gate.seconds == 5.0
     gate.close()
     passing = threading.Thread(target=gate)
     passing.start()
     assert waits.wait(10)
+    clock.now = 1000.0
     gate.open()
     passing.join()
-    assert gate.waited == 1.0
+    assert gate.seconds == 5.0
+    clock.now += 8 * 3600.0
+    assert gate.seconds == 605.0
+    gate()
+    clock.now += 3.0
+    assert gate.seconds == 608.0
 
 
 def test_a_stop_ends_a_rest_at_once():

@@ -1,9 +1,10 @@
 """The footprint in words: today, in all, the formula, the price; and nothing claimed before there is anything."""
 
 import pytest
+from msgspec.structs import replace
 
 from gui.recorded import ready
-from waggle.gui.energy import energy, footprint
+from waggle.gui.energy import energy, footprint, of_today
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.state import State
 from waggle.settings import Computer, Settings, When
@@ -24,7 +25,7 @@ def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
 
 
 def test_today_and_all_the_formula_and_no_price_are_said() -> None:
-    assert footprint(STATE, Settings(), "2026-03-09") == (
+    assert footprint(STATE, "2026-03-09") == (
         "24 Wh today, 1.20 kWh since 5 Jan 2026: about as much as a laptop takes in 1 d 16 h.",
         "Estimated: time contributed × watts, today 2 h × 12 W (2 cores, 6 W each).",
         "",
@@ -33,11 +34,17 @@ def test_today_and_all_the_formula_and_no_price_are_said() -> None:
 
 def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
     chosen = Settings(computer=Computer(watts=100.0, price_kwh=0.3), when=When(kwh_a_day=0.5))
-    much, how, cost = footprint(STATE, chosen, "2026-03-09")
+    much, how, cost = footprint(replace(STATE, settings=chosen), "2026-03-09")
     assert much.startswith("0.20 kWh today, 10.00 kWh since")
     assert how.endswith("2 h × 100 W (as you set it).")
     assert cost == "At your price of 0.30 for a kWh that is 0.06 today and 3.00 in all. It waits once a day took 0.50 kWh."
 
 
+def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
+    one_core = replace(STATE, settings=Settings(computer=Computer(threads=1)))
+    assert footprint(one_core, "2026-03-09")[1].endswith("2 h × 6 W (1 core, 6 W each).")
+    assert of_today(one_core, "2026-03-09")[0] == "12"
+
+
 def test_before_anything_is_known_nothing_is_claimed() -> None:
-    assert footprint(State(), Settings(), "2026-03-09") == ("Worked out from the first round on.", "", "")
+    assert footprint(State(), "2026-03-09") == ("Worked out from the first round on.", "", "")

@@ -77,8 +77,7 @@ class Contribution:
 
     def _play(self) -> None:
         self.before_round()
-        number, epoch, started = self.round, epoch_at(self.clock()), time.perf_counter()
-        waited = self.gate.waited
+        number, epoch, started = self.round, epoch_at(self.clock()), self.gate.seconds
         stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
         titles = telling.Titles(self.node.charter)
         for stage in stages:
@@ -103,8 +102,7 @@ class Contribution:
                         self.tell(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
-                    seconds = time.perf_counter() - started - (self.gate.waited - waited)  # a pause is no work
-                    summary = telling.summary(self.clock(), seconds, own, gathered, stage, titles)
+                    summary = telling.summary(self.clock(), self.gate.seconds - started, own, gathered, stage, titles)
         self._finish(summary, epoch, found, taught)
 
     def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha], taught: Mapping[str, bytes]) -> None:

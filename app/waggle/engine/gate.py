@@ -11,6 +11,7 @@ from waggle.errors import Stopped
 
 SHORTEST_REST = 0.01  # seconds; less is saved up
 LONGEST_WORK = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step
+LONGEST_STRETCH = 600.0  # seconds between two calls that count: the clock of Windows goes on while a computer sleeps
 
 
 class Gate:
@@ -19,9 +20,9 @@ class Gate:
     `percent` of the time is worked, the rest is rested.
     """
 
-    def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
         self.percent = 100
-        self.waited = 0.0  # seconds that it was closed for whoever came
+        self._counted = 0.0
         self._clock = clock
         self._passed: float | None = None
         self._owed = 0.0  # seconds of rest
@@ -35,11 +36,11 @@ class Gate:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
         with self._changed:
             self._rest()
+            self._counted = self.seconds
             while self._closed and not self._stopping:
                 self._waiting()
-                seen, came = self._opened, self._clock()
+                seen = self._opened
                 self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
-                self.waited += self._clock() - came
             if self._stopping:
                 raise Stopped
             self._passed = self._clock()
@@ -59,6 +60,11 @@ class Gate:
         with self._changed:
             if self._changed.wait_for(lambda: self._stopping, seconds):
                 raise Stopped
+
+    @property
+    def seconds(self) -> float:
+        """For how long the policy thread has worked and rested; a pause is neither, nor is a night's sleep."""
+        return self._counted + (0.0 if self._passed is None else min(LONGEST_STRETCH, self._clock() - self._passed))
 
     @property
     def closed(self) -> bool:

@@ -239,7 +239,7 @@ def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, ca
 
 async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
     """See what the rules ask about, again and again."""
-    read, short, meter = Reader(), False, Meter(lifecycle.days(), teller.now())
+    read, short, meter = Reader(), False, Meter(lifecycle.days(), teller.state)
     while True:
         readings = await asyncio.to_thread(read, choices.now.when)
         used = meter.read(teller.state, choices.now.computer, teller.now())

@@ -13,26 +13,27 @@ Local = Callable[[float], time.struct_time]
 
 
 class Meter:
-    """Begins with what the history knows of today, and follows the rounds that end; a new day begins at 0."""
+    """Begins with what the history knows of each day, and follows the rounds that end, whatever the clock is set to meanwhile."""
 
-    def __init__(self, days: Iterable[Day], now: float, local: Local = time.localtime) -> None:
-        self._local, self._heard = local, now
-        self._date = self._date_of(now)
-        self._seconds = sum(day.seconds for day in days if day.date == self._date)
+    def __init__(self, days: Iterable[Day], state: State, local: Local = time.localtime) -> None:
+        self._local = local
+        self._seconds = {day.date: day.seconds for day in days}
+        self._heard = _ended(state)  # the history has them
 
     def read(self, state: State, computer: Computer, now: float) -> float:
         """kWh of today."""
-        self._follow(state, now)
-        threads, device = (state.ready.threads, state.ready.device) if state.ready else (threads_for(computer.threads), "cpu")
-        return kwh(self._seconds, watts(computer, threads, device))
-
-    def _follow(self, state: State, now: float) -> None:
-        date = self._date_of(now)
-        if date != self._date:
-            self._date, self._seconds = date, 0.0
-        fresh = [one for one in state.rounds if one.at > self._heard]
-        self._seconds += sum(one.seconds for one in fresh if self._date_of(one.at) == date)
-        self._heard = max([self._heard, *(one.at for one in fresh)])
+        ended = _ended(state)
+        for number, at in ended.keys() - self._heard.keys():
+            date = self._date_of(at)
+            self._seconds[date] = self._seconds.get(date, 0.0) + ended[number, at]
+        self._heard = ended
+        device = state.ready.device if state.ready else "cpu"
+        return kwh(self._seconds.get(self._date_of(now), 0.0), watts(computer, threads_for(computer.threads), device))
 
     def _date_of(self, moment: float) -> str:
         return time.strftime("%Y-%m-%d", self._local(moment))
+
+
+def _ended(state: State) -> dict[tuple[int, float], float]:
+    """The seconds that each of the rounds took which are remembered."""
+    return {(one.round, one.at): one.seconds for one in state.rounds}

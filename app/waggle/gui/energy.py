@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import column, row, text
+from waggle.gui.profile import threads_now
 from waggle.gui.tally import of_day, tally
 from waggle.gui.words import decimal, duration, told, tr, whole_day
 from waggle.protocol.footprint import formula, kwh, watts
@@ -25,27 +26,26 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
     """A figure, its unit and a comparison, for a date; the figure is empty where the computer is not known yet."""
     if state.ready is None:
         return "", "", ""
-    power = watts((state.settings or Settings()).computer, state.ready.threads, state.ready.device)
+    power = watts((state.settings or Settings()).computer, threads_now(state), state.ready.device)
     seconds = of_day(tally(state), date).seconds
     number, unit = energy(kwh(seconds, power)).split(" ")
     laptop = tr("About as much as a laptop in %1").replace("%1", duration(seconds * power / LAPTOP_WATTS))
     return number, tr("%1, estimated").replace("%1", unit), laptop if seconds else tr("Nothing yet today")
 
 
-def footprint(state: State, settings: Settings, date: str) -> tuple[str, str, str]:
+def footprint(state: State, date: str) -> tuple[str, str, str]:
     """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
     if state.ready is None or state.days is None:
         return tr("Worked out from the first round on."), "", ""
-    power = watts(settings.computer, state.ready.threads, state.ready.device)
+    settings, threads = state.settings or Settings(), threads_now(state)
+    power = watts(settings.computer, threads, state.ready.device)
     days = tally(state)
     today, ever = of_day(days, date).seconds, days.all.seconds
     much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
     much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
     much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
     how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
-    how = how.replace("%2", f"{power:.0f}").replace(
-        "%3", told(formula(settings.computer, state.ready.threads, state.ready.device))
-    )
+    how = how.replace("%2", f"{power:.0f}").replace("%3", told(formula(settings.computer, threads, state.ready.device)))
     return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
 
 
@@ -76,6 +76,6 @@ class EnergyCard(QFrame):
         self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
 
     def show_state(self, state: State, date: str) -> None:
-        for line, words in zip(self._lines, footprint(state, state.settings or Settings(), date), strict=True):
+        for line, words in zip(self._lines, footprint(state, date), strict=True):
             line.setText(words)
             line.setVisible(bool(words))

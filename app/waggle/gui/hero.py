@@ -11,7 +11,7 @@ from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign, Stages
 from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set_tip, text
-from waggle.gui.profile import Profile, threads_of
+from waggle.gui.profile import Profile, threads_now
 from waggle.gui.report import report
 from waggle.gui.why import Why
 from waggle.gui.words import figure, later, told, tr
@@ -135,9 +135,8 @@ class Hero(QFrame):
         if warning is not None:
             self._fact.say(f"{told(warning.title)} {told(warning.advice)}".strip())
         elif state.ready is not None:
-            threads = threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
             words = tr("%1 of %2 cores with %3") if state.ready.cores > 1 else tr("%1 of %2 core with %3")
-            words = words.replace("%1", str(threads)).replace("%2", str(state.ready.cores))
+            words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
             words = words.replace("%3", state.ready.backend)
             offered = tr("Settings offers to use your NVIDIA card") if state.ready.device_reason == cuda_pack.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)

@@ -9,12 +9,20 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Line, Segments, row, set_tip
 from waggle.gui.welcome import PROFILE_WORDS, PROFILES
 from waggle.gui.words import tr
+from waggle.protocol.state import State
 from waggle.settings import Settings, profile_of, profiles
 
 
 def threads_of(settings: Settings, cores: int) -> int:
     """How many cores these settings keep busy."""
     return min(cores, settings.computer.threads or max(1, cores // 4))
+
+
+def threads_now(state: State) -> int:
+    """How many it keeps busy now, where an engine is ready: a choice holds at once, what it began with was told before."""
+    if state.ready is None:
+        return 0
+    return threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
 
 
 class Profile(QWidget):
