@@ -20,7 +20,7 @@ from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
-from waggle.gui.round_table import COLUMNS
+from waggle.gui.round_table import COLUMNS, rows
 from waggle.gui.screenshots import failed
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
@@ -184,6 +184,13 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
         rows = list(csv.reader((tmp_path / name).open()))
         assert rows[0] == list(COLUMNS)
         assert rows[-1][0] == str(window._current.state.rounds[-1].round)
+
+
+def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> None:
+    played = tuple(events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in (0, 1, 2, 3, 8))
+    scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))
+    found = [(summary.round, score and score.right) for summary, score in rows(State(rounds=played, held_out=scores))]
+    assert found == [(8, 9), (3, 6), (2, None), (1, 2), (0, 0)]
 
 
 def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent], tmp_path: Path) -> None:

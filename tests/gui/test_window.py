@@ -18,8 +18,8 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
-from waggle.gui.tally import date_of
 from waggle.gui.window import Window
+from waggle.gui.words import date_of
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.person import Day, DaysTold
@@ -81,7 +81,7 @@ def figures(window: Window) -> list[str]:
 def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> None:
     """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
     noon = START - START % 86_400 + 43_200
-    today = Day(date=date_of(noon), rounds=2, answers=128, right=32, seconds=3600.0)
+    today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
     days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
     again = ready(at=noon + 60)
     window = window_told([ready(at=noon - 60), days, again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)])

@@ -15,8 +15,8 @@ from waggle.gui.pausing import command_id
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
-from waggle.gui.tally import Due, date_of, of_day, tally
-from waggle.gui.words import ago, figure, one_line, plural, reward, told, tr
+from waggle.gui.tally import Due, of_day, tally
+from waggle.gui.words import ago, date_of, figure, one_line, plural, reward, told, tr
 from waggle.protocol.commands import QueryDays
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.person import DaysTold
@@ -272,7 +272,7 @@ class Home(Page):
         self.hero.show_state(state, now)
         if self._due.now(state):
             self.commanded.emit(QueryDays(id=command_id()))
-        self._show_figures(state, date_of(now))
+        self._show_figures(state, date_of(now).isoformat())
         self._trend.show_state(state)
         self._swarm.show_state(state, now)
         self._good.show_state(state, now)

@@ -2,6 +2,7 @@
 
 import csv
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from waggle.protocol.state import State
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
 WHEN = 196  # pixels for a day and a time
 Index = QModelIndex | QPersistentModelIndex
+Row = tuple[RoundSummary, HeldOutScore | None]
 
 
 def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
-    """One row, in the order of COLUMNS."""
+    """One row of what is saved, in the order of COLUMNS."""
     return (
         str(summary.round),
         time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.at)),
@@ -35,11 +37,18 @@ def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
     )
 
 
-def rows(state: State) -> list[tuple[str, ...]]:
-    """All rounds, newest first. A score belongs to the last round that was played when it was measured."""
-    scores = {score.round: score for score in series.scores(state)}
+def rows(state: State) -> list[Row]:
+    """All rounds, newest first, each score beside the last of them that was played when it was measured.
+
+    The very first was measured before any, and stands beside the first.
+    """
     played = series.rounds(state)
-    return [cells(summary, scores.get(summary.round) or scores.get(summary.round + 1)) for summary in reversed(played)]
+    numbers = [summary.round for summary in played]
+    scores: dict[int, HeldOutScore] = {}
+    for score in series.scores(state):  # `score.round` counts the rounds that were played, the first of which is 0
+        if numbers and score.round >= numbers[0]:
+            scores[max(0, bisect_left(numbers, score.round) - 1)] = score
+    return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
 
 
 def save_csv(state: State, path: Path) -> None:
@@ -47,7 +56,7 @@ def save_csv(state: State, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows(reversed(rows(state)))
+        writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
 class RoundTable(QAbstractTableModel):
@@ -56,9 +65,9 @@ class RoundTable(QAbstractTableModel):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self._look = look
-        self._rows: Sequence[tuple[str, ...]] = ()
+        self._rows: Sequence[Row] = ()
 
-    def show_rows(self, made: Sequence[tuple[str, ...]]) -> None:
+    def show_rows(self, made: Sequence[Row]) -> None:
         if list(made) != list(self._rows):
             self.beginResetModel()
             self._rows = made
@@ -72,7 +81,7 @@ class RoundTable(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._rows[index.row()][index.column()]
+            return cells(*self._rows[index.row()])[index.column()]
         if role == Qt.ItemDataRole.FontRole:
             return self._look.font("small")
         if role == Qt.ItemDataRole.TextAlignmentRole:

@@ -1,10 +1,9 @@
 """What this computer contributed, day by day: as the engine told it last, and with what came since, so that no page lags."""
 
-import time
-
 from msgspec.structs import replace
 
 from waggle.gui.resting import RESTING
+from waggle.gui.words import date_of
 from waggle.protocol.events import Ready, RoundSummary
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.state import State
@@ -34,9 +33,9 @@ def tally(state: State) -> DaysTold:
     since = [one for one in state.rounds if one.at > told.at]
     days = {day.date: day for day in told.days}
     for one in since:
-        date = date_of(one.at)
+        date = date_of(one.at).isoformat()
         days[date] = _with(days.get(date) or _empty(date), one)
-    everything = told.all if told.all.rounds or not since else _empty(date_of(since[0].at))
+    everything = told.all if told.all.rounds or not since else _empty(date_of(since[0].at).isoformat())
     for one in since:
         everything = _with(everything, one)
     takers = [peer.taken for peer in state.peers.values() if peer.taken]
@@ -51,10 +50,6 @@ def tally(state: State) -> DaysTold:
 def of_day(days: DaysTold, date: str) -> Day:
     """One day, also one on which nothing was done."""
     return next((day for day in days.days if day.date == date), None) or _empty(date)
-
-
-def date_of(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
 def _empty(date: str) -> Day:
