@@ -14,7 +14,7 @@ from waggle.engine import others
 from waggle.swarm import admission, identity, seed
 from waggle.tasks.verifier import Verifier
 
-MANY = 65_536  # open files
+MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -68,8 +68,10 @@ def _allow_many_connections() -> None:
     except ImportError:  # Windows has no such limit
         return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = MANY if hard == resource.RLIM_INFINITY else min(hard, MANY)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
+    for many in MANY:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (many if hard == resource.RLIM_INFINITY else min(hard, many), hard))
+            return
 
 
 def _say(line: str) -> None:
