@@ -106,6 +106,24 @@ def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None
     assert not any(isinstance(command, ChooseSwarm) for command in asked)
 
 
+def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(look: Look, qtbot: QtBot) -> None:
+    welcome, done = Welcome(look), list[object]()
+    qtbot.addWidget(welcome)
+    welcome.done.connect(done.append)
+    for _ in range(2):
+        welcome._next.click()
+    welcome._choose(2)
+    assert (welcome._next.isEnabled(), welcome._hint.text()) == (False, "Paste the link first.")
+    welcome._link.setText("waggle://join?charter=ab")
+    welcome._next.click()
+    assert "With the swarm that comes with Waggle, until you join" in welcome._summary[2].text()
+    welcome._back.click()
+    welcome._link.clear()
+    assert not welcome._next.isEnabled()
+    welcome._choose(0)
+    assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
+
+
 def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
     fresh, known, chosen = (Home(tmp_path / name) for name in ("fresh", "known", "chosen"))
     for home in (fresh, known, chosen):

@@ -17,6 +17,7 @@ from waggle.gui.words import later, plural, tr
 from waggle.settings import Value, profiles
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
+SWARM = 2  # the step
 PROFILES = {"quiet": later("Quiet"), "balanced": later("Balanced"), "full": later("Full")}
 PROFILE_WORDS = {
     "quiet": later("You will not notice it: a quarter of the cores, and whatever else runs goes first."),
@@ -87,18 +88,18 @@ class Welcome(QWidget):
         self._power.setChecked(True)
         self._link = Field(look, tr("Invite link"), tr("waggle://join?…"))
         self._summary = [text(look, "", "body", "soft", wrap=True) for _ in range(3)]
-        for page in (self._what(), self._computer(), self._swarms(), self._start()):
-            self._pages.addWidget(page)
         self._art = Dance(look)
         self._art.setFixedWidth(380)
         self._skip = Button(look, tr("Skip set-up"), "link")
         self._skip.clicked.connect(lambda: self.done.emit({}))
         self._back = Button(look, tr("Back"))
         self._back.clicked.connect(lambda: self._go(self._pages.currentIndex() - 1))
-        self._hint = text(look, tr("Takes under a minute"), "small", "faint")
+        self._hint = text(look, "", "small", "faint")
         self._next = Button(look, tr("Continue"), "primary")
         self._next.setDefault(True)
         self._next.clicked.connect(self._forward)
+        for page in (self._what(), self._computer(), self._swarms(), self._start()):
+            self._pages.addWidget(page)
         foot = row(self._skip, None, self._hint, 8, self._back, self._next)
         self._words = column(12, self._steps, (self._pages, 1), foot, gap=16)
         card = frame("card", row(self._art, (self._words, 1), gap=48, margins=(16, 16, 40, 28)))
@@ -152,11 +153,20 @@ class Welcome(QWidget):
         self._choices = [
             Choice(look, tr("The swarm that comes with Waggle"), tr("Small puzzles of nine kinds, open to all."), "swarms"),
             Choice(look, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"),
-            Choice(look, tr("I was invited"), tr("Paste the link. You see where it leads before you join."), "invite"),
+            Choice(
+                look,
+                tr("I was invited"),
+                tr(
+                    "Paste the link. You see where it leads before you join; until then you train with "
+                    "the swarm that comes with Waggle."
+                ),
+                "invite",
+            ),
         ]
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
         self._choices[2].add(self._link)
+        self._link.textChanged.connect(self._allow)
         self._choose(0)
         return _page(
             look, tr("With whom?"), tr("A swarm is a group of computers that practise the same kinds of puzzles."), *self._choices
@@ -176,17 +186,24 @@ class Welcome(QWidget):
         self._pages.setCurrentIndex(step)
         self._steps.show_step(step)
         self._back.setVisible(step > 0)
-        self._hint.setVisible(step == 0)
         self._next.say(tr("Start") if step == len(STEPS) - 1 else tr("Continue"))
         if step == len(STEPS) - 1:
             self._sum_up()
+        self._allow()
         self._next.setFocus()
+
+    def _allow(self) -> None:
+        """Who was invited goes on with the link."""
+        step, invited = self._pages.currentIndex(), self._swarm_chosen == 2
+        lacking = step == SWARM and invited and not self._link.text().strip()
+        self._next.setEnabled(not lacking)
+        self._hint.setText(tr("Paste the link first.") if lacking else "" if step else tr("Takes under a minute"))
 
     def _forward(self) -> None:
         if self._pages.currentIndex() < len(STEPS) - 1:
             self._go(self._pages.currentIndex() + 1)
             return
-        if self._swarm_chosen == 2 and self._link.text().strip():
+        if self._swarm_chosen == 2:
             self.invited.emit(self._link.text().strip())
         self.done.emit(self.values())  # whoever hears it begins, and has to know of the invite by then
 
@@ -194,7 +211,7 @@ class Welcome(QWidget):
         profile = list(PROFILES.values())[self._profile.index]
         power = tr("not on battery") if self._power.isChecked() else tr("also on battery")
         joins = (tr("With the swarm that comes with Waggle"), tr("On this computer only"),
-                 tr("The invite is shown to you first; nothing is joined by itself"))  # fmt: skip
+                 tr("With the swarm that comes with Waggle, until you join the one you were invited to"))  # fmt: skip
         self._summary[0].setText(tr("A small model practises in the background"))
         self._summary[1].setText(tr("Profile %1, %2").replace("%1", tr(profile)).replace("%2", power))
         self._summary[2].setText(joins[self._swarm_chosen])
@@ -210,6 +227,7 @@ class Welcome(QWidget):
         self._swarm_chosen = place
         for i, choice in enumerate(self._choices):
             choice.show_chosen(i == place)
+        self._allow()
         if place == 2:
             self._link.setFocus()
 
