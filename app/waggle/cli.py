@@ -8,13 +8,9 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from waggle import __version__, paths
 from waggle.errors import LabError, WaggleError
-
-if TYPE_CHECKING:
-    from waggle.paths import Home
 
 LABS = ("audit", "bench", "churn", "fuzz", "hostile", "race", "scale", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
@@ -219,7 +215,7 @@ def _engine(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import main as engine
 
-    log.start(folder=_home(arguments).logs)
+    log.start(folder=paths.home_in(arguments.home).logs)
     return engine.run(arguments)
 
 
@@ -227,7 +223,7 @@ def _seed(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import seed
 
-    log.start(folder=_home(arguments).logs)
+    log.start(folder=paths.home_in(arguments.home).logs)
     return seed.run(arguments)
 
 
@@ -240,15 +236,9 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _log(arguments: argparse.Namespace) -> int:
     from waggle import log
 
-    for line in log.lines(_home(arguments).logs, level=arguments.level, word=arguments.word or ""):
+    for line in log.lines(paths.home_in(arguments.home).logs, level=arguments.level, word=arguments.word or ""):
         sys.stdout.write(line + "\n")
     return 0
-
-
-def _home(arguments: argparse.Namespace) -> "Home":
-    from waggle import paths
-
-    return paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
 
 
 def _ctl(arguments: argparse.Namespace) -> int:

@@ -104,8 +104,10 @@ def put(path: Path, content: bytes) -> None:
     os.replace(beside, path)
 
 
-def default_home() -> Home:
-    """`WAGGLE_HOME`, else the place this system keeps application data in."""
+def home_in(folder: Path | None) -> Home:
+    """The home in a folder that was named, else in `WAGGLE_HOME`, else where this system keeps application data."""
+    if folder is not None:
+        return Home(folder.expanduser())
     if chosen := os.environ.get("WAGGLE_HOME"):
         return Home(Path(chosen).expanduser())
     import platformdirs

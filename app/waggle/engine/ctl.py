@@ -24,7 +24,7 @@ SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 def run(arguments: argparse.Namespace) -> int:
     """Do one verb and say what came of it; raises EngineError."""
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     ask(home, command_of(arguments, time.time()))
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")

@@ -42,7 +42,7 @@ class Finding:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; 1 where something is wrong."""
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     findings = [_safely(check, home) for check in CHECKS]
     sys.stdout.write(report(findings, home))
     return 1 if any(finding.well is False for finding in findings) else 0

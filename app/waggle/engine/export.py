@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.folder or arguments.push):
         raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
     token = _token(arguments.push) if arguments.push else None
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""

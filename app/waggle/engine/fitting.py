@@ -24,7 +24,7 @@ class _Enough(Exception):
 
 def run(arguments: argparse.Namespace) -> int:
     """Say how a model could be trained here; downloads nothing but its configuration."""
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(arguments.model).expanduser() if arguments.model else paths.starter()
     found = configuration.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)

@@ -31,7 +31,7 @@ AFTER = "The program goes as it came. A token of the model hub, if you stored on
 
 def run(arguments: argparse.Namespace) -> int:
     """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError."""
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     if arguments.remove is None:
         sys.stdout.write(listing(belongings.found(home, paths.cache()), home))
         return 0

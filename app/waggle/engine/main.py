@@ -124,7 +124,7 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
 
 
 def _home(chosen: Path | None) -> paths.Home:
-    home = paths.Home(chosen.expanduser()) if chosen else paths.default_home()
+    home = paths.home_in(chosen)
     try:
         return home.prepare()
     except OSError as error:

@@ -20,7 +20,7 @@ PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them."""
-    home = (paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()).prepare()
+    home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
     _allow_many_connections()
     asyncio.run(_serve(home, chosen))

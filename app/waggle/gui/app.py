@@ -50,7 +50,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
-    home = paths.Home(arguments.home.expanduser()) if arguments.home else paths.default_home()
+    home = paths.home_in(arguments.home)
     choices = Choices(home.settings, arguments.overrides)
     wanted = choices.settings.window
     language.use(language.chosen(wanted.language))
