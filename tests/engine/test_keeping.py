@@ -208,6 +208,18 @@ def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path):
     assert np.array_equal(again.policy.weights, node.policy.weights)
 
 
+def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
+    node = Node(tmp_path)
+    node.policy.training = Training("lean")
+    node.play()
+    node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    again = Counting()
+    again.training = Training("lean")
+    saved, _, _ = restore(tmp_path, again, again, "b")
+    assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
+
+
 def killed_after(root: Path, operations: int, work) -> bool:
     """Do it in a process that ends as if killed at its so manieth operation on files; whether it came so far."""
     child = os.fork()

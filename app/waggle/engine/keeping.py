@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from waggle.errors import CheckpointError
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved, Trained
@@ -96,6 +98,7 @@ class Keeper:
         if self._newest is not None and self._newest.round == saved.round:
             return 0  # asked again after a failure further on
         assert self.checkpointed is not None
+        saved = replace(saved, method=self.policy.training.method, optimiser=self.policy.training.optimiser)
         try:
             size = journal.append(self.root, self.checkpointed, journal.entry_of(saved, *self.remembering.learned))
         except OSError as error:
