@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from waggle.errors import ModelError
@@ -72,6 +72,20 @@ def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
     words = tokens.load(folder_with(tmp_path, None))
     assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()
     assert words.decode(words.encode("<|end|>")[-1:]) == ">"
+
+
+def test_without_a_template_a_prompt_begins_with_what_the_tokenizer_puts_first_and_answers_do_not(tmp_path):
+    path = folder_with(tmp_path, None) / "tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(path))
+    first, last = (tokenizer.token_to_id(name) for name in ("<|im_start|>", "<|end|>"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "<|im_start|> $A <|end|>", special_tokens=[("<|im_start|>", first), ("<|end|>", last)]
+    )
+    tokenizer.save(str(path))
+    words = tokens.load(tmp_path)
+    plain = words.encode(TEXT).tolist()
+    assert words.prompt(TEXT).tolist() == words.conversation(["Hello.", "Yes?", TEXT]).tolist() == [first, *plain]
+    assert not {first, last} & set(plain)
 
 
 def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):

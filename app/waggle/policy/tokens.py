@@ -25,6 +25,8 @@ class Tokens:
     def __init__(self, tokenizer: Tokenizer, stop: int, chat: Chat | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
         self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
+        marked = tokenizer.encode("a", add_special_tokens=True)
+        self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # what every text began with
         self._tokenizer.encode_special_tokens = True  # else "<|eos|>" inside a peer's text would become a real stop
         self.stop = stop
 
@@ -33,9 +35,12 @@ class Tokens:
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def prompt(self, text: str) -> Ids:
-        """Token ids (T,) of a prompt: as a turn of a chat, where the model was taught to chat, else as it is."""
+        """Token ids (T,) of a prompt: as a turn of a chat, where the model was taught to chat, else as it is.
+
+        Then the tokens stand before it that stood before every text that the model learned from.
+        """
         if self._chat is None:
-            return self.encode(text)
+            return np.concatenate([self._first, self.encode(text)])
         return self._between(self._turn, [text])
 
     @property
@@ -48,7 +53,7 @@ class Tokens:
         Of a model that was not taught to chat, what the person said last, as it is: it knows no turns.
         """
         if self._chat is None:
-            return self.encode(said[-1])
+            return self.prompt(said[-1])
         return self._between([self._special(piece) for piece in self._chat.around(len(said))], said)
 
     def _between(self, pieces: Sequence[Ids], said: Sequence[str]) -> Ids:
