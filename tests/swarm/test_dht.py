@@ -1,6 +1,7 @@
 """hivemind as it is used here: what attackers get past the directory, its private parts, and that p2pd never stays behind."""
 
 import asyncio
+import gc
 import importlib
 import json
 import os
@@ -208,6 +209,30 @@ async def test_a_daemon_that_dies_is_noticed(identity: Identity) -> None:
         assert await asyncio.wait_for(dht.ended(), SOON) == -signal.SIGKILL
         with pytest.raises(PeerAway):
             await dht.peers()
+
+
+async def test_a_daemon_that_is_told_to_end_before_us_leaves_no_error_behind(identity: Identity) -> None:
+    async with opened(identity) as dht:
+        os.kill(dht.pid, signal.SIGTERM)  # as all of a group are, when it is stopped
+        await asyncio.wait_for(dht.ended(), SOON)
+
+
+async def test_a_daemon_that_dies_over_a_call_leaves_no_error_behind(identity: Identity, tmp_path: Path) -> None:
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    async with opened(identity) as dht:
+        os.kill(dht.pid, signal.SIGSTOP)
+        calling = asyncio.create_task(dht.pull(fresh_identity(tmp_path, "nobody").peer_id, bytes(32), 5.0))
+        while not dht._p2p._client.control._pending_calls:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # it has not read what was written
+        os.kill(dht.pid, signal.SIGKILL)
+        await asyncio.wait_for(dht.ended(), SOON)
+        calling.cancel()
+        await asyncio.wait([calling])
+    del dht, calling
+    gc.collect()
+    assert faults == []
 
 
 @pytest.mark.parametrize(("host", "kind"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])

@@ -42,6 +42,7 @@ RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connectio
 # Of one circuit, whose ends need be no nodes of ours. p2pd would take 16 MiB for each way of it, and carry 4 GiB.
 RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
+ENDING = "use of closed network connection"  # what p2pd calls an error when it is told to end
 BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
 
@@ -202,7 +203,9 @@ class Dht:
             with suppress(ProcessLookupError):  # it has ended just now
                 child.kill()
             await child.wait()
-        await asyncio.wait([self._p2p._reader_task])
+        control = self._p2p._client.control
+        # Where p2pd went first these have failed over it, and nobody else asks them how they ended.
+        await asyncio.gather(self._p2p._reader_task, control._read_task, control._write_task, return_exceptions=True)
         await child.stdout.read()  # to its end, or the pipe would outlive the loop
 
     async def _ask(self, handler: str, peer_id: bytes, request: bytes, seconds: float) -> bytes:
@@ -341,6 +344,11 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
             }  # fmt: skip
             service = relaying if options.relay else {"relayService": False}
             return p2p._make_process_args(*arguments, relayDiscovery=False, **service, **named)
+
+        @staticmethod
+        def _log_p2pd_message(line: str) -> None:
+            if ENDING not in line:
+                p2p._log_p2pd_message(line)
 
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
