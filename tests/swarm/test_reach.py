@@ -9,7 +9,7 @@ from waggle.engine.others import event_of
 from waggle.engine.telling import Titles
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import EVERYWHERE, PeerAway, Services, open_dht
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import NetworkRestarted, ReachFound
 from waggle.tasks.charter import Charter
 
@@ -27,6 +27,52 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     assert found.reach == "connected"
     assert event_of(found, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
+
+
+@pytest.mark.parametrize(("first", "then"), [("direct", "relay"), ("relay", "direct")])
+async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
+    identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    place = first
+
+    async def answers(_host: str, _port: int) -> bool:
+        return place == "direct"
+
+    monkeypatch.setattr("waggle.swarm.dht._answers", answers)
+    async with serving(fresh_identity(tmp_path, "seed"), charter, relay=True) as address:
+        ear = Ear()
+        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        try:
+            await connection.start()
+            await ear.hear(ReachFound, lambda news: news.way == first)
+            place = then
+            connection._clock_offset -= 100  # as if the wall clock had gone on alone
+            found = await ear.hear(ReachFound, lambda news: news.way == then and news.reach == "connected")
+            assert connection._relayed == (then == "relay")
+            assert bool(found.address) == (then == "direct"), "no circuit leads to a loopback"
+        finally:
+            await connection.close()
+
+
+async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
+    identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lie(_host: str, _port: int) -> bool:
+        return False
+
+    monkeypatch.setattr("waggle.swarm.dht._answers", lie)
+    away = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'away').peer_id)}"
+    liar = await open_dht(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
+    ear = Ear()
+    connection = Connection(options(seeds=(away,)), identity, Services(), ear)
+    try:
+        await connection.start()
+        connection.suggest((await liar.addresses())[0])
+        found = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        assert (found.way, connection._changing) == ("", False)
+    finally:
+        await connection.close()
+        await liar.close()
 
 
 async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ class Connection:
         self._clock_offset = 0.0
         self._skew_told = 0.0
         self._told: ReachFound | None = None
-        self._way: Way = "relay" if options.through == "relay" and options.seeds else ""
+        self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
+        self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
         self._asked: set[bytes] = set()  # whether they can call us
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,7 +114,7 @@ class Connection:
             await dht.close()
 
     async def _open(self) -> Dht:
-        relays = self._options.seeds if self._way == "relay" else ()
+        relays = self._options.seeds if self._relayed else ()
         return await open_dht(self._options, self._identity, self._services, port=self._port, relays=relays)
 
     async def _supervise(self) -> None:
@@ -133,6 +134,7 @@ class Connection:
             await self._start_again()
             self._lose()
             if not wanted:
+                self._forget_way()
                 self._tell(NetworkRestarted(reason=f"the network process ended ({code})"))
 
     async def _start_again(self) -> None:
@@ -156,38 +158,46 @@ class Connection:
         peers = await dht.peers()
         if self._computer_slept():
             self._lose()
+            self._forget_way()
         self._pinged &= {peer.peer_id for peer in peers}
         if len(self._pinged) < len(peers) or time.monotonic() - self._answered_at > ANSWER_COUNTS_S / 2:
             await self._ping(dht, peers)
         if time.monotonic() >= self._join_at:
             if not self._is_reached(peers) and self._told is not None and self._told.reach == "connected":
+                self._forget_way()
                 self._say("alone", [], self._told.address)  # before the attempts, which may take a while
             await self._join(dht, peers)
             peers = await dht.peers()
         await self._find_way(dht, peers)
         addresses = await dht.addresses()
-        if self._way == "relay":
+        if self._relayed:
             addresses = [address for address in addresses if "/p2p-circuit/" in address]
         self._say("connected" if self._is_reached(peers) else "alone", peers, addresses[0] if addresses else "")
         self._met(peers, {})
 
     async def _find_way(self, dht: Dht, peers: list[Connected]) -> None:
-        """Ask a few of those we called whether they can call us; where none can, be called through the seeds from now on."""
+        """Ask whether others can call us, and be called through the seeds where they cannot: again wherever we come to be."""
         if self._way or self._options.relay or not self._port:
             return
+        # Seeds alone, where there are any: what a neighbour at home says is true at home only, and a stranger may lie.
         seeds = {peer_of(address) for address in self._options.seeds}
         here = [peer.peer_id for peer in peers if not peer.relayed and peer.peer_id not in self._asked]
-        # Seeds first: what a neighbour at home says is true at home only.
-        asked = sorted(here, key=lambda peer_id: peer_id not in seeds)[:ASKED]
+        asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
         self._asked |= set(asked)
         answers = await asyncio.gather(*(_said(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
-        said = [answer for peer_id, answer in zip(asked, answers, strict=True) if peer_id in seeds and answer is not None]
-        said = said or [answer for answer in answers if answer is not None]
-        if True in said:
+        if True in answers:
             self._way = "direct"
-        elif said and self._options.through == "auto" and seeds:
-            self._way, self._changing = "relay", True
+        elif False in answers and self._options.through == "auto" and seeds:
+            self._way = "relay"
+        if self._way and self._relayed != (self._way == "relay"):
+            self._relayed, self._changing = not self._relayed, True
             dht.end()
+
+    def _forget_way(self) -> None:
+        """We may be somewhere else now."""
+        self._asked.clear()
+        if self._options.through != "relay":
+            self._way = ""
 
     def _is_reached(self, peers: list[Connected]) -> bool:
         return bool(peers) and self._is_answered()
