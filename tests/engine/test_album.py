@@ -1,5 +1,8 @@
 """The album keeps ever rarer pictures, without writing them a second time, and never a large one."""
 
+import errno
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,28 @@ def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_p
     kept = album.pictures(tmp_path / "checkpoints", tmp_path / "album")
     assert [number for number, _ in kept] == [1, 2, 4, 8, 16, 32, 64, 100]
     assert kept[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of unix makes the disk full")
+def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path, monkeypatch):
+    import resource
+
+    def refused(_source, _place):
+        raise OSError(errno.EPERM, "this disk knows no links")
+
+    monkeypatch.setattr(os, "link", refused)
+    play(tmp_path / "checkpoints", tmp_path / "album", 1)
+    (tmp_path / "checkpoints/r00000002").mkdir()
+    (tmp_path / "checkpoints/r00000002/model.safetensors").write_bytes(b"weights of 2")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
+        album.keep(tmp_path / "checkpoints", tmp_path / "album")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert album.rounds(tmp_path / "album") == [1], "no half of a picture that would stand in the way of the next"
+    album.keep(tmp_path / "checkpoints", tmp_path / "album")
+    assert album.pictures(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
 
 
 def test_a_large_model_is_not_kept(tmp_path, monkeypatch):

@@ -1,10 +1,10 @@
 """The album: weights of ever rarer rounds, so that a model of long ago can still be asked. Linked, and small ones only."""
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from waggle import paths
 from waggle.policy import checkpoint
 
 LARGEST = 64 * 1024 * 1024  # bytes of one model
@@ -24,7 +24,7 @@ def keep(checkpoints: Path, album: Path) -> None:
         try:
             os.link(source, place)
         except OSError:  # this disk knows no links
-            shutil.copyfile(source, place)
+            paths.put(place, source.read_bytes())
 
 
 def rounds(album: Path) -> list[int]:
