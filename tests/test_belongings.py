@@ -11,7 +11,7 @@ from waggle.belongings import KINDS
 FILES = {
     "identity.key": "identity", "identity.20260309T101500.ab12.key": "identity", "settings.toml": "settings",
     "window.json": "settings", "window.lock": "settings", "frugality.json": "settings", "asked.json": "settings",
-    "control/engine.sock": "settings",
+    "frugality.json.new": "settings", "seed_port": "settings", "seed_port.new": "settings", "control/engine.sock": "settings",
     "checkpoints/r00000001/model.safetensors": "checkpoints", "checkpoints/journal-r00000001": "checkpoints",
     "album/r00000001.safetensors": "checkpoints", "models/Qwen--x/checkpoints/r00000002/state.json": "checkpoints",
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
@@ -39,6 +39,13 @@ def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
     listed = {path.relative_to(home.root).as_posix(): one.kind for one in belongings.found(home, tmp_path / "none")
               for path in one.files}  # fmt: skip
     assert listed[name] == kind
+
+
+@pytest.mark.parametrize("name", ["bench/cells.jsonl", "churn.jsonl", "fuzz/x/1", "lab/starter/config.json", "shapes/x"])
+def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
+    _write(tmp_path / "cache" / name)
+    (one,) = belongings.found(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
+    assert (one.kind, one.files) == ("cache", (tmp_path / "cache" / name,))
 
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):

@@ -21,7 +21,7 @@ KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", "identity.*.key", "identity.new", "identity.*.new"),
     "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "window.lock", "models.json",
-                 "models.json.new", "frugality.json", "asked.json", "asked.json.new", "seed_port", "control/*"),
+                 "models.json.new", "frugality.json*", "asked.json", "asked.json.new", "seed_port", "seed_port.new", "control/*"),
     "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),
     "history": ("history.*", "models/*/history.*"),
     "record": ("events/*.jsonl", "events/writing.part"),
@@ -30,7 +30,7 @@ OF_HOME: dict[Kind, tuple[str, ...]] = {
     "log": ("logs/waggle.log*",),
 }  # fmt: skip
 OF_CACHE: dict[Kind, tuple[str, ...]] = {
-    "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("fuzz/**", "lab/**", "shapes/**"),
+    "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
 }  # fmt: skip
 
 
