@@ -220,6 +220,27 @@ async def test_what_stays_the_same_is_told_once(lifecycle):
     assert sum(b"RulesChecked" in line for line in told) == 1
 
 
+async def test_contributing_anyway_holds_across_a_hiccup_of_the_disk(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Resume(id="1"))
+    lifecycle.hindered(CheckpointError("Round 3 could not be saved.", "Make room."))
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Resume(id="2"))
+    lifecycle.hindered(None)
+    await reached(lifecycle, "contributing")
+
+
+async def test_resuming_while_the_disk_is_full_sends_no_rule_away(lifecycle):
+    lifecycle.hindered(CheckpointError("Round 3 could not be saved.", "Make room."))
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Resume(id="1"))
+    lifecycle.hindered(None)
+    await reached(lifecycle, "contributing")
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+
+
 async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does(lifecycle):
     full = CheckpointError("Round 3 could not be saved: No space left on device.", "Make room on the disk.")
     lifecycle.hindered(full)

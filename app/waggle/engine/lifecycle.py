@@ -232,7 +232,8 @@ class Lifecycle:
         """End a pause; where it is the rules that hold back, they wait themselves."""
         with self._deciding:
             if self._decision.standing == "waiting":
-                anyway_until = anyway_until or self._teller.now() + ANYWAY_SECONDS
+                wished = self._wishes.anyway_until if self._hindrance else self._teller.now() + ANYWAY_SECONDS
+                anyway_until = anyway_until or wished
             self._wishes, self._round_ended = Wishes(anyway_until=anyway_until), False
         self.consider(self._readings)
 

@@ -103,10 +103,12 @@ def decide(
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
     if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
+    anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
     if hindrance is not None:
-        return Decision(standing="waiting", reason=hindrance.says, ends=hindrance.ends, why=(hindrance, *why))
-    if wishes.anyway_until is not None and now < wishes.anyway_until:
-        return Decision(standing="contributing", why=why, anyway_until=wishes.anyway_until)
+        says, ends = hindrance.says, hindrance.ends
+        return Decision(standing="waiting", reason=says, ends=ends, why=(hindrance, *why), anyway_until=anyway)
+    if anyway is not None:
+        return Decision(standing="contributing", why=why, anyway_until=anyway)
     if why and why[0].passes is False:
         return Decision(standing="waiting", reason=why[0].says, ends=why[0].ends, why=why)
     return Decision(standing="contributing", why=why)
