@@ -9,10 +9,12 @@ import sys
 
 import pytest
 
+from gui.recorded import ready
 from waggle.engine import control, ctl, desk, lifecycle
 from waggle.errors import EngineError
 from waggle.paths import Home
 from waggle.protocol import commands, events, wire
+from waggle.protocol.state import State
 
 
 async def obey(command):
@@ -138,6 +140,18 @@ async def test_what_nobody_expected_is_refused_in_words_and_logged_whole(caplog,
     assert (refused.id, refused.title) == ("7", f"The engine could not do that: {why}.")
     assert caplog.records[0].exc_info[1] is error
     caplog.clear()
+
+
+def test_the_weather_is_that_of_now_not_of_the_last_event():
+    state = State(
+        at=60.0,
+        phase="paused",
+        ready=ready(at=60.0),
+        reach="connected",
+        peers={"p": events.PeerInfo(id="p", name="P", received=1)},
+    )
+    assert "Too early for a forecast" in ctl.describe(state, 61.0)
+    assert "hardly anything new arrives" in ctl.describe(state, 6000.0)
 
 
 def test_a_span_of_ages_is_refused_in_words():

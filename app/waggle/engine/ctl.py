@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _say("Stopping. Everything is kept.")
     if arguments.verb in ("peers", *CHOICES):
         return _say(list_peers(status(home), time.time()))
-    return _say(describe(status(home)))
+    return _say(describe(status(home), time.time()))
 
 
 def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
@@ -47,13 +47,13 @@ def status(home: paths.Home) -> State:
     return next(event.state for event in answers if isinstance(event, Snapshot))
 
 
-def describe(state: State) -> str:
+def describe(state: State, now: float) -> str:
     """The same sentence as everywhere, and the figures behind it."""
     said = sentence(state)
     lines = [
         f"{said.word}: {said.says}",
         said.detail,
-        weather(state, state.at),
+        weather(state, now),
         *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why),
     ]
     if state.ready:

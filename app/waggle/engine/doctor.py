@@ -158,7 +158,7 @@ def _rules(home: paths.Home) -> Finding:
 
 def _engine(home: paths.Home) -> Finding:
     if control.runs(home):
-        return Finding("engine", True, ctl.describe(ctl.status(home)).replace("\n", " "))
+        return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 
 
