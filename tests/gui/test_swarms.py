@@ -367,6 +367,27 @@ def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
     assert not view._answers.isVisible()
 
 
+def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another_engine(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._which.choose(2)
+    window.redraw()
+    view = swarms.trying.ask
+    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    window.redraw()
+    assert (len(posed(sent)), view._said.text()) == (1, "The judge does not answer. Try again.")
+    assert not view._said.isHidden()
+    view._next.click()
+    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    window.redraw()
+    assert len(posed(sent)) == 2
+    tell(window, ready(at=99.0))
+    assert len(posed(sent)) == 3
+
+
+def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
+    return [command for command in sent if isinstance(command, commands.PoseQuestion)]
+
+
 def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
     window, view, _ = trying
     view._go.click()

@@ -93,6 +93,7 @@ class AskView(QWidget):
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", PINNED, ""
         self._asked_by = ""  # the id of what is waited for
+        self._denied: object = None  # who refused to pose a question, and of which specialty
         self._shown: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
         self._menu = menu_button(look, tr("Specialty"), small=True)
@@ -134,8 +135,7 @@ class AskView(QWidget):
             self._waiting = ""  # whoever was asked is gone
         self._offer()
         self._show_sharing(before)
-        if self.isVisible() and not hindrance and self._specialty and not self._waiting and state.posed is None:
-            self._pose()
+        self._pose_first()
         if state.posed is not None and state.posed is not before.posed and self._waiting == "pose":
             self._show_question(state.posed)
         if state.tried is not None and state.tried is not before.tried:
@@ -146,8 +146,16 @@ class AskView(QWidget):
             button.setToolTip(hindrance)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
+    def _pose_first(self) -> None:
+        """By itself, unless this was refused: then a person asks again."""
+        state, idle = self._state, self.isVisible() and not self._waiting and not why_not(self._state)
+        if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
+            self._pose()
+
     def refused(self, words: str, command: str) -> None:
         if self._waiting and command in ("", self._asked_by):
+            if self._waiting == "pose":
+                self._denied = (self._state.ready, self._specialty)
             self._waiting = ""
             self._said.setText(visible(words))
             self._said.show()
