@@ -1,6 +1,7 @@
 """Staying connected: seeds that are away, seeds that come later, a network process that dies, addresses remembered."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -11,13 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.live import SOON, Start, free_port, fresh_identity, options, serving
+from swarm.live import SOON, Start, free_port, fresh_identity, judged, options, serving
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.connection import Connection, end
 from waggle.swarm.dht import Connected, Services
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.swarm.trust import TRUSTED_FROM
 from waggle.tasks.charter import Charter
 
 NOTHING = Services()
@@ -74,7 +76,7 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
     one = await start("one", seeds=(seed_address,), known_peers=path)
     await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
     await one.node.close()
-    known_peers.keep(path, known_peers.read(path), ["no address"])
+    path.write_bytes(json.dumps(["no address", *known_peers.read(path)]).encode())
     assert seed_address in known_peers.read(path)
 
     again = await start("one", known_peers=path)
@@ -182,6 +184,27 @@ def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> Non
         return task.cancelled()
 
     assert asyncio.run(main())
+
+
+async def test_those_suggested_by_strangers_nearby_push_out_nobody_who_is_known(identity: Identity, tmp_path: Path) -> None:
+    known = f"/ip4/9.9.9.9/tcp/1/p2p/{text_of(fresh_identity(tmp_path, 'known').peer_id)}"
+    connection = Connection(options(), identity, NOTHING, lambda news: None)
+    connection._remember([Connected(peer_id=b"known", address=known, relayed=False)])
+    for port in range(1, 200):
+        connection.suggest(f"/ip4/192.168.1.7/tcp/{port}/p2p/{text_of(identity.peer_id)}")
+    assert connection._known == (known,)
+
+
+async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_address: str, tmp_path: Path) -> None:
+    path = tmp_path / "known_peers.json"
+    friend = await start("friend", seeds=(seed_address,))
+    one = await start("one", seeds=(seed_address,), known_peers=path)
+    one.node._trust.received(friend.identity.peer_id, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    one.node._connection.suggest((await friend.node.addresses())[0])
+    async with asyncio.timeout(SOON):
+        while len(known_peers.read(path)) < 2:
+            await asyncio.sleep(0.05)
+    assert known_peers.read(path)[0].endswith(text_of(friend.identity.peer_id))
 
 
 async def test_a_peer_with_another_kind_of_key_is_met_but_never_remembered(identity: Identity) -> None:

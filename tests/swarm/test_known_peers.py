@@ -4,21 +4,43 @@ from pathlib import Path
 
 import pytest
 
+from swarm.live import fresh_identity
 from waggle.swarm import known_peers
+from waggle.swarm.identity import text_of
+
+A, B, C = (f"/ip4/192.0.2.{number}/tcp/1/p2p/x" for number in range(3))
 
 
 def test_addresses_met_come_back_newest_first(tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
-    known = known_peers.keep(path, (), ["/a", "/b"])
-    known = known_peers.keep(path, known, ["/c", "/a"])
+    known = known_peers.keep(path, (), [A, B])
+    known = known_peers.keep(path, known, [C, A])
 
-    assert known == known_peers.read(path) == ("/c", "/a", "/b")
+    assert known == known_peers.read(path) == (C, A, B)
 
 
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
-    known_peers.keep(path, (), [f"/{i}" for i in range(200)])
+    known_peers.keep(path, (), [f"/ip4/192.0.2.{i}/tcp/1/p2p/x" for i in range(200)])
     assert len(known_peers.read(path)) == known_peers.MAX_KEPT
+
+
+def test_a_crowd_of_one_address_range_or_of_one_computer_nearby_gets_a_quarter_of_the_places(tmp_path: Path) -> None:
+    path = tmp_path / "known_peers.json"
+    honest = [f"/ip4/8.8.{i}.1/tcp/1/p2p/x" for i in range(32)]
+    known = known_peers.keep(path, (), honest)
+    for crowd in ("8.9.9.1", "192.168.1.7"):
+        known = known_peers.keep(path, known, [f"/ip4/{crowd}/tcp/{port}/p2p/x" for port in range(1, 65)])
+        assert sum(f"/{crowd}/" in address for address in known) == known_peers.MAX_KEPT // 4
+    assert set(honest) <= set(known)
+
+
+def test_newcomers_of_many_ranges_push_out_nobody_who_is_trusted(tmp_path: Path) -> None:
+    path, friend = tmp_path / "known_peers.json", fresh_identity(tmp_path, "friend").peer_id
+    address = f"/ip4/8.8.8.8/tcp/1/p2p/{text_of(friend)}"
+    known = known_peers.keep(path, (address,), [f"/ip4/9.9.{i}.1/tcp/1/p2p/x" for i in range(100)], {friend})
+    assert known[0] == address
+    assert len(known) == known_peers.MAX_KEPT
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b'["' + b"x" * 100_000 + b'"]', b'["\xff"]', b"[" * 5000])
@@ -30,8 +52,8 @@ def test_a_damaged_file_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
 
 def test_without_a_file_addresses_are_kept_in_memory() -> None:
     assert known_peers.read(None) == ()
-    assert known_peers.keep(None, ("/a",), ["/b"]) == ("/b", "/a")
+    assert known_peers.keep(None, (A,), [B]) == (B, A)
 
 
 def test_a_folder_that_is_gone_costs_only_the_file(tmp_path: Path) -> None:
-    assert known_peers.keep(tmp_path / "gone" / "file.json", (), ["/a"]) == ("/a",)
+    assert known_peers.keep(tmp_path / "gone" / "file.json", (), [A]) == (A,)

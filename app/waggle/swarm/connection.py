@@ -31,7 +31,8 @@ SKEW_TOLD_S = 60.0  # a tenth of an epoch
 class Connection:
     """Owns the Dht. Everything runs on the loop that called `start`.
 
-    `met` hears who is connected and who answered a ping; `joined`, that peers were found after there were none.
+    `met` hears who is connected and who answered a ping; `joined`, that peers were found after there were none. Whoever is
+    `trusted` is remembered before others.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class Connection:
         *,
         met: Callable[[list[Connected], dict[bytes, Pong]], None] = lambda peers, pongs: None,
         joined: Callable[[], None] = lambda: None,
+        trusted: Callable[[], set[bytes]] = set,
     ) -> None:
+        self._trusted = trusted
         self._options = options
         self._identity = identity
         self._services = services
@@ -53,6 +56,7 @@ class Connection:
         self._dht: Dht | None = None
         self._port = options.port
         self._known = known_peers.read(options.known_peers)
+        self._suggested: tuple[str, ...] = ()
         self._tried = 0
         self._answered_at = -math.inf
         self._join_at = -math.inf
@@ -99,7 +103,7 @@ class Connection:
 
     def suggest(self, address: str) -> None:
         """Somebody may be at this address; it is called soon."""
-        self._known = tuple(dict.fromkeys((address, *self._known)))[: known_peers.MAX_KEPT]
+        self._suggested = tuple(dict.fromkeys((address, *self._suggested)))[: known_peers.MAX_KEPT]
         self._join_at = -math.inf
 
     async def run(self) -> None:
@@ -236,7 +240,8 @@ class Connection:
         They are few, because p2pd waits longer after each vain call to a peer, up to minutes, before it makes the next.
         """
         self._join_at = time.monotonic() + self._options.rejoin * random.uniform(1, 2)
-        addresses = [each for each in dict.fromkeys((*self._options.seeds, *self._known)) if not self._is_own(each)]
+        every = dict.fromkeys((*self._options.seeds, *self._suggested, *self._known))
+        addresses = [each for each in every if not self._is_own(each)]
         if self._is_reached(peers):
             here = {peer.peer_id for peer in peers}
             drawn = random.sample(addresses, min(len(addresses), CALLED))
@@ -255,9 +260,8 @@ class Connection:
             self._remember(await dht.peers())
 
     def _remember(self, peers: list[Connected]) -> None:
-        self._known = known_peers.keep(
-            self._options.known_peers, self._known, [peer.address for peer in peers if is_address(peer.address)]
-        )
+        met = [peer.address for peer in peers if is_address(peer.address)]
+        self._known = known_peers.keep(self._options.known_peers, self._known, met, self._trusted())
 
     def _is_own(self, address: str) -> bool:
         return address.endswith(f"/p2p/{text_of(self._identity.peer_id)}")

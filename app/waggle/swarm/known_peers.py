@@ -1,13 +1,16 @@
 """The file of addresses met lately: extra seeds for the next start. Only a cache: whatever is wrong with it, it is empty."""
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
 from waggle import paths
 from waggle.errors import UNREADABLE
+from waggle.swarm.identity import text_of
+from waggle.swarm.sources import source_of
 
 MAX_KEPT = 64
 MAX_BYTES = 64 * 1024
@@ -16,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def read(path: Path | None) -> tuple[str, ...]:
-    """The addresses in the file, newest first."""
+    """The addresses in the file, those of trusted peers first, then the newest."""
     if path is None or not path.exists():
         return ()
     try:
@@ -27,10 +30,24 @@ def read(path: Path | None) -> tuple[str, ...]:
         return ()
 
 
-def keep(path: Path | None, known: tuple[str, ...], met: Sequence[str]) -> tuple[str, ...]:
-    """Put those just met in front, and write the file if that changed whom it names."""
-    after = tuple(dict.fromkeys((*met, *known)))[:MAX_KEPT]
-    if path is None or set(after) == set(known):
+def keep(path: Path | None, known: tuple[str, ...], met: Sequence[str], trusted: Collection[bytes] = ()) -> tuple[str, ...]:
+    """Put those just met in front, but behind whoever is trusted, and write the file if that changed whom it names.
+
+    Nobody who owns one address range has more than a quarter of the places: at the next start whom it names is who is called.
+    """
+    names = set(map(text_of, trusted))
+    held: Counter[str] = Counter()
+    after = []
+    for address in sorted(dict.fromkeys((*met, *known)), key=lambda address: address.rpartition("/")[2] not in names):
+        whose = source_of(address, relayed="/p2p-circuit" in address) or address.split("/")[2]
+        held[whose] += 1
+        if held[whose] <= MAX_KEPT // 4:
+            after.append(address)
+    return _written(path, known, tuple(after[:MAX_KEPT]))
+
+
+def _written(path: Path | None, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    if path is None or set(after) == set(before):
         return after
     try:
         paths.put(path, msgspec.json.encode(after))

@@ -103,7 +103,9 @@ class SwarmNode:
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
             payer=self._payer, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
-        self._connection: Door = Connection(options, identity, services, hear, met=self._meet, joined=self._offers.renew)
+        self._connection: Door = Connection(
+            options, identity, services, hear, met=self._meet, joined=self._offers.renew, trusted=self._trust.trusted
+        )
         if is_light(options):
             self._connection = LightConnection(options, identity, self._digest, self._admission, hear, self._offers.renew)
         self._lan: Lan | None = None
