@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from policy.models import make_model
-from waggle.errors import CheckpointError
+from waggle.errors import CheckpointError, MemoryShort
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved, load_newest, save
 from waggle.policy.torch_policy import TorchPolicy
@@ -58,6 +58,19 @@ def test_what_a_newer_version_added_to_a_state_is_passed_over(policy, root):
     sums.write_text(sums.read_text().replace(before, checkpoint._sum(told)))
     saved, aside = load_newest(root, policy, "b")
     assert (saved, aside) == (state(1), [])
+
+
+def test_a_state_that_finds_no_memory_just_now_is_whole_and_stays_where_it_is(policy, root, monkeypatch):
+    save(root, policy, state(1))
+
+    def restore(*_: object) -> None:
+        raise MemoryShort("The model ran out of memory.")
+
+    with monkeypatch.context() as short:
+        short.setattr(policy, "restore", restore)
+        with pytest.raises(MemoryShort):
+            load_newest(root, policy, "b")
+    assert load_newest(root, policy, "b") == (state(1), [])
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "moments.safetensors", "state.json", "SHA256SUMS"])

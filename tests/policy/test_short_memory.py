@@ -90,3 +90,34 @@ def test_an_optimiser_that_finds_no_memory_says_so(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     assert done.stdout == "The model ran out of memory.\n"
+
+
+LOADING = """
+import resource, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from waggle.errors import MemoryShort
+from waggle.policy.torch_policy import TorchPolicy
+
+small, large = map(Path, sys.argv[1:3])
+TorchPolicy(small)  # whatever is loaded at the first time is here before memory is short
+size = sum(path.stat().st_size for path in large.glob("*.safetensors"))
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(size * float(sys.argv[3])),) * 2)
+try:
+    TorchPolicy(large)
+except MemoryShort as error:
+    print(error.title)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to a limit of its memory")
+@pytest.mark.parametrize("room", [0.5, 1.5])
+def test_a_model_that_finds_no_memory_to_be_loaded_says_so(tmp_path, room):
+    small, large = make_model("llama", tmp_path / "small"), make_model("llama", tmp_path / "large", inner=60_000)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, str(small), str(large), str(room)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "The model ran out of memory.\n"

@@ -7,7 +7,8 @@ import torch
 from policy.models import KINDS, make_model
 from waggle.errors import MemoryShort, ModelError, Stopped
 from waggle.policy import decoding
-from waggle.policy.torch_policy import TorchPolicy, _memory_errors
+from waggle.policy.torch_memory import memory_errors
+from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
@@ -282,7 +283,7 @@ def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(llama):
     ],
 )
 def test_what_libraries_say_for_want_of_memory_is_understood(error):
-    with pytest.raises(MemoryShort), _memory_errors():
+    with pytest.raises(MemoryShort), memory_errors():
         raise error
 
 
@@ -296,5 +297,5 @@ def test_what_libraries_say_for_want_of_memory_is_understood(error):
     ],
 )
 def test_a_fault_is_not_taken_for_want_of_memory(error):
-    with pytest.raises(type(error)), _memory_errors():
+    with pytest.raises(type(error)), memory_errors():
         raise error

@@ -89,6 +89,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
         return 1
     except Exception as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
+        if desk.back is not None:
+            with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
+                desk.back()
         detail = "".join(traceback.format_exception(error))[-8000:]
         title = f"The engine met an unexpected error: {type(error).__name__}."
         teller.tell(events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail))
@@ -135,18 +138,16 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
     """A swarm that cannot be joined, or a model that cannot be had, must not be chosen for good. Raises WaggleError."""
     try:
         return await _contribute(home, choices, teller, desk, frugality)
-    except MemoryShort as error:
-        if desk.stopped or not frugality.more():
+    except WaggleError as error:
+        if desk.back is not None:
+            desk.back()
+            desk.back, desk.reason = None, "Going back."
+            teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
+            return True
+        if not isinstance(error, MemoryShort) or desk.stopped or not frugality.more():
             raise
         teller.tell(events.Warned(title=error.title, advice=SMALLER))
         desk.reason = "Memory is short."
-        return True
-    except WaggleError as error:
-        if desk.back is None:
-            raise
-        desk.back()
-        desk.back, desk.reason = None, "Going back."
-        teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
         return True
 
 

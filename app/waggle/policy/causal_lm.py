@@ -20,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, torch_head
+from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_product import Product, ready_weight
 from waggle.policy.training import Training
 from waggle.rl.batch import nothing
@@ -42,7 +43,7 @@ class Rope:
 
 
 class CausalLM:
-    """One model. Raises ModelError for a folder that holds none, or one of an unknown kind."""
+    """One model. Raises ModelError for a folder that holds none, or one of an unknown kind, and MemoryShort."""
 
     def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
         kept: torch.dtype = getattr(torch, training.kept)
@@ -180,9 +181,10 @@ def _load(folder: Path, kept: torch.dtype) -> Any:
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()  # what it reports is refused below
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
-        )
+        with memory_errors():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                folder, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
+            )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
     if missing := sorted(report["missing_keys"]):  # transformers would make random numbers of them, others at every start

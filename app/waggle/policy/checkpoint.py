@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from waggle.errors import UNREADABLE, CheckpointError, WaggleError
+from waggle.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.policy import weights
 from waggle.policy.training import Method, Training
 
@@ -177,6 +177,8 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         _require_method(folder, saved.method, policy.training.method)
         try:
             policy.restore(weights.load(folder / _weights_file(saved)), load_file(folder / MOMENTS), saved.step)
+        except MemoryShort:  # which says nothing of the state
+            raise
         except (WaggleError, KeyError, SafetensorError) as error:
             aside.append(SetAside(_set_aside(folder), str(error)))
             continue

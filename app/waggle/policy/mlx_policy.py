@@ -39,12 +39,13 @@ class MlxPolicy:
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
         _limit_memory()
-        self._model = MlxModel(folder, self.training)
-        lora = self.training.method == "lora"
-        self._frozen: Weights = self._model.loaded if lora else {}
-        self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
-        self._model.loaded = {}
-        mx.eval(self._trained)
+        with _memory_errors():
+            self._model = MlxModel(folder, self.training)
+            lora = self.training.method == "lora"
+            self._frozen: Weights = self._model.loaded if lora else {}
+            self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
+            self._model.loaded = {}
+            mx.eval(self._trained)
         self._optimiser = AdamW()
         self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
         self._critic: Weights = {}  # made when a batch first brings returns
@@ -129,20 +130,21 @@ class MlxPolicy:
         return weights, moments
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state; raises ModelError when it belongs to another model."""
+        """Take over a saved state; raises ModelError when it belongs to another model, or MemoryShort."""
         for name, weight in self._trained.items():
             if name not in weights or weights[name].shape != weight.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
-        for name in self._trained:
-            self._trained[name] = mx.array(widened(weights[name]))
+        with _memory_errors():
+            for name in self._trained:
+                self._trained[name] = mx.array(widened(weights[name]))
+            self._optimiser = AdamW()
+            self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
+            self._critic = {}
+            if CRITIC[0] in moments:
+                self._critic = {name: mx.array(moments[name]) for name in CRITIC}
+                self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
+            mx.eval(self._trained, self._critic)
         self._steps = steps
-        self._optimiser = AdamW()
-        self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
-        self._critic = {}
-        if CRITIC[0] in moments:
-            self._critic = {name: mx.array(moments[name]) for name in CRITIC}
-            self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
-        mx.eval(self._trained, self._critic)
 
     def _make_critic(self) -> None:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""

@@ -4,7 +4,7 @@ The head runs on completion positions only. Where memory runs short, what runs t
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waggle.errors import MemoryShort, ModelError
+from waggle.errors import ModelError
 from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
@@ -21,18 +21,13 @@ from waggle.policy.fitting import Fitting, trying, unheard
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
+from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_optimisers import array
 from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
 from waggle.rl.objective import clipped, clipped_objective
-
-# What torch and the libraries below it say for want of memory, as a RuntimeError of some kind.
-SHORT = (
-    "DefaultCPUAllocator", "could not create a primitive", "out of memory", "STATUS_ALLOC_FAILED", "OUT_OF_DEVICE_MEMORY",
-    "OUT_OF_HOST_MEMORY",
-)  # fmt: skip
 
 
 class TorchPolicy:
@@ -51,9 +46,10 @@ class TorchPolicy:
     ) -> None:
         self.training = training or Training()
         self._device = torch.device(device)
-        self._model = CausalLM(folder, self._device, self.training)
-        self._parameters = self._model.trained
-        self._optimiser = torch_optimisers.make(self.training, self._parameters)
+        with memory_errors():
+            self._model = CausalLM(folder, self._device, self.training)
+            self._parameters = self._model.trained
+            self._optimiser = torch_optimisers.make(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
         self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
@@ -76,7 +72,7 @@ class TorchPolicy:
         group_size = len(uniforms) // len(prompts)
         short = self._fitting.rows is not None  # then the weights serve as they are: what is made ready is a second copy
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
-        with _memory_errors(), ready:
+        with memory_errors(), ready:
             made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
@@ -104,7 +100,7 @@ class TorchPolicy:
         def all_of_them(room: int) -> list[Floats]:
             found: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
-                with trying(part), _memory_errors():
+                with trying(part), memory_errors():
                     packing, hidden = self._hidden([piece for _, piece in part])
                     for (number, _), numbers in zip(part, packing.split(measure(packing, hidden)), strict=True):
                         found[number].append(numbers)
@@ -120,7 +116,7 @@ class TorchPolicy:
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
             loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
-            with _memory_errors():
+            with memory_errors():
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()
                 if not torch.isfinite(norm):
@@ -137,7 +133,7 @@ class TorchPolicy:
         loss = clip = 0.0
         for part in micro_batches(batches, room):
             params.pause_point()
-            with trying(part), _memory_errors():
+            with trying(part), memory_errors():
                 sums = self._learn([piece for _, piece in part], params)
             loss, clip = loss + sums[0], clip + sums[1]
         return loss, clip
@@ -165,20 +161,24 @@ class TorchPolicy:
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state; raises ModelError when it belongs to another model. Moments of another optimiser are left."""
+        """Take over a saved state; raises ModelError when it belongs to another model, or MemoryShort.
+
+        Moments of another optimiser are left.
+        """
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
-        for name, parameter in self._parameters.items():
-            parameter.copy_(_tensor(weights[name]))
+        with memory_errors():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(_tensor(weights[name]))
+            self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
+            self._drop_critic()
+            if "critic.weight" in moments:
+                critic = self._make_critic()
+                for name, parameter in critic.items():
+                    parameter.copy_(torch.from_numpy(moments[name]))
+                self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
         self._steps = steps
-        self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
-        self._drop_critic()
-        if "critic.weight" in moments:
-            critic = self._make_critic()
-            for name, parameter in critic.items():
-                parameter.copy_(torch.from_numpy(moments[name]))
-            self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
 
     def _make_critic(self) -> dict[str, torch.nn.Parameter]:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
@@ -241,14 +241,3 @@ def _kept(parameter: torch.Tensor) -> NDArray[Any]:
 def _tensor(kept: NDArray[Any]) -> torch.Tensor:
     found = torch.from_numpy(kept)
     return found.view(torch.bfloat16) if is_bits(kept) else found
-
-
-@contextlib.contextmanager
-def _memory_errors() -> Iterator[None]:
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        plain = not isinstance(error, torch.OutOfMemoryError | MemoryError)
-        if plain and not any(words in str(error) for words in SHORT):
-            raise
-        raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error

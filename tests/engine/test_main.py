@@ -1,0 +1,74 @@
+"""The engine's main: what was chosen and cannot begin is taken back, whatever it ends with."""
+
+import argparse
+import os
+
+import pytest
+
+from waggle import paths
+from waggle.engine import main, stdio
+from waggle.engine.choices import Choices
+from waggle.engine.desk import Desk
+from waggle.engine.frugality import MOST, Frugality
+from waggle.engine.teller import Teller
+from waggle.errors import MemoryShort, ModelError
+from waggle.protocol import events, wire
+
+
+@pytest.fixture
+async def begun(tmp_path):
+    """Everything that lives as long as the process."""
+    home = paths.Home(tmp_path).prepare()
+    teller = Teller(home.events)
+    yield home, Choices(home.settings, (), teller), teller, Desk(), Frugality(home, "")
+    teller.close()
+
+
+def ends_with(error: Exception):
+    async def contribute(*_: object) -> bool:
+        raise error
+
+    return contribute
+
+
+@pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
+async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
+    *_, teller, desk, frugality = begun
+    went_back = []
+    desk.back = lambda: went_back.append(True)
+    monkeypatch.setattr(main, "_contribute", ends_with(error))
+    assert await main._contribute_or_go_back(*begun)
+    assert (went_back, desk.back, desk.reason) == ([True], None, "Going back.")
+    assert frugality.parts == 1, "what is gone back to fitted as it was"
+    assert teller.state.warnings[0].title == error.title
+
+
+async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(begun, monkeypatch):
+    *_, frugality = begun
+    monkeypatch.setattr(main, "_contribute", ends_with(MemoryShort("The model ran out of memory.")))
+    for times in range(MOST):
+        assert await main._contribute_or_go_back(*begun)
+        assert frugality.parts == 2 << times
+    with pytest.raises(MemoryShort):
+        await main._contribute_or_go_back(*begun)
+
+
+async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the_next_start_is_no_crash(tmp_path, monkeypatch):
+    went_back = []
+
+    async def crash(_home: object, _choices: object, _teller: object, desk: Desk, _frugality: object) -> bool:
+        desk.back = lambda: went_back.append(True)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(main, "_contribute", crash)
+    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    code = await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer)
+    writer.close()
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as told:
+        failed = [wire.event(line) for line in told][-1]
+    assert (code, went_back) == (1, [True])
+    assert isinstance(failed, events.EngineFailed)
+    assert "ZeroDivisionError" in failed.title
