@@ -1,6 +1,7 @@
 """What a person chose reaches the round."""
 
 import asyncio
+import json
 import shutil
 import typing
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from waggle import paths
+from waggle.engine import fitting
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
@@ -74,3 +76,14 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     assert made.rules.learning_rate == pytest.approx(fit.rate_for(configuration.read(twelve_million), "lean"))
     with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
         await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
+
+
+def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):
+    shutil.copytree(twelve_million, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
+    lengths = [
+        fitting.longest(Settings(learning=Learning(max_new_tokens=wanted)), configuration.read(tmp_path))
+        for wanted in (0, 24, 512)
+    ]
+    assert lengths == [128, 24, 128]

@@ -18,6 +18,15 @@ def test_right_answers_on_reserved_questions_are_counted(verifier):
     assert (score.right, score.total, score.round) == (answers.count(common), 20, 3)
 
 
+def test_questions_longer_than_the_policy_can_read_are_left_out(verifier):
+    questions = sorted(verifier.held_out("basic_arithmetic", "test", 20), key=lambda question: len(question.text))
+    me = node(verifier)
+    context = len(me.charter.prompt_for(questions[9].text)) + 60
+    readable = sum(len(me.charter.prompt_for(question.text)) + 60 <= context for question in questions)
+    assert 10 <= readable < 20
+    assert measure(0, me, Rules(max_new=60, context=context), questions).total == readable
+
+
 def test_right_and_total_are_the_sums_over_specialties():
     score = Score(round=3, by_dataset={"bf": (2, 5), "sums": (0, 3), "logic": (4, 4)})
     assert (score.right, score.total) == (6, 12)

@@ -9,6 +9,7 @@ import pytest
 from waggle.errors import CharterError, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
+from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
@@ -50,6 +51,22 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
             assert 0 <= group.id.index < CHARTER.index_cap
             (again,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
             assert again == question
+
+
+def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(verifier):
+    lengths = [len(question.text) for _, question in draw(0, 100, node(verifier), RULES).groups]
+    longest = len(CHARTER.prompt_for("")) + sorted(lengths)[4] + RULES.max_new
+    narrow = dataclasses.replace(RULES, context=longest)
+    me = node(verifier)
+    drawn, *_ = play(0, 100, me, narrow)
+    prompts = [len(me.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    assert len(prompts) == RULES.questions
+    assert max(prompts) + RULES.max_new <= longest
+    question = len(CHARTER.prompt_for(external(1).question.text))
+    for text, kept in (("<answer>1", True), ("<answer>1</answer>", False)):
+        draft = external_draft(CHARTER, me.tokens, external(1, text=text), 40, question + 12)
+        assert draft.fits == (kept,) * 4
+    assert external_draft(CHARTER, me.tokens, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
 
 
 def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):

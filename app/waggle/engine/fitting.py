@@ -67,8 +67,9 @@ def require_fit(folder: Path, chosen: Settings) -> None:
 
 
 def longest(chosen: Settings, model: Configuration) -> int:
-    """Tokens an answer may have."""
-    return chosen.learning.max_new_tokens or (STARTER_LONGEST if fit.is_small(model) else LONGEST)
+    """Tokens an answer may have: half of what the model can read at a time is the question's."""
+    wanted = chosen.learning.max_new_tokens or (STARTER_LONGEST if fit.is_small(model) else LONGEST)
+    return min(wanted, max(1, model.max_position_embeddings // 2))
 
 
 def rate(chosen: Settings, model: Configuration, method: Method) -> float:

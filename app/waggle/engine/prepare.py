@@ -219,6 +219,7 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
         external=learning.external,
         group_size=min(max(learning.group_size, charter.group_size_min), charter.group_size_max),
         max_new=fitting.longest(chosen, model),
+        context=model.max_position_embeddings,
         temperature=learning.temperature,
         top_p=learning.top_p,
         learning_rate=fitting.rate(chosen, model, method),

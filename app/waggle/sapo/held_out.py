@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from waggle.rl.batch import SampleParams, nothing
 from waggle.rl.noise import uniforms
-from waggle.sapo.round import Node, Rules, completion_of
+from waggle.sapo.round import Node, Rules, completion_of, fits
 from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
 
@@ -43,7 +43,8 @@ def measure(
 def answered(
     number: int, node: Node, rules: Rules, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
 ) -> list[tuple[Question, Completion]]:
-    """One completion for every question at temperature 1; another `purpose` draws others."""
+    """One completion for every question that is not too long, at temperature 1; another `purpose` draws others."""
+    questions = [question for question in questions if fits(node, rules, question)]
     params = SampleParams(max_new=rules.max_new, stop=node.tokens.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)

@@ -89,18 +89,21 @@ def local_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, sampled: S
     return Draft(group, written, (True,) * len(sampled), external=False)
 
 
-def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int) -> Draft:
+def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int, context: int = 0) -> Draft:
     """A peer's group, re-encoded with one's own tokens. One that ended by itself gets one's own stop token; a cut one does not.
 
-    A completion longer than `longest` tokens is dropped, never cut: a lone stop token keeps its place in the denominator.
+    A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
+    keeps its place in the denominator.
     """
+    prompt = _prompt(charter, tokens, group)
+    longest = min(longest, context - len(prompt)) if context else longest
     stop = np.array([tokens.stop], np.int32)
     encoded = [
         np.append(tokens.encode(one.text), stop) if one.ended else tokens.encode(one.text) for one in group.group.completions
     ]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
     kept = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
-    return Draft(group, Written(_prompt(charter, tokens, group), kept), fits, external=True)
+    return Draft(group, Written(prompt, kept), fits, external=True)
 
 
 def weigh(

@@ -38,6 +38,7 @@ class Rules:
     external: int = 4
     group_size: int = 8  # G
     max_new: int = 24  # tokens of a completion, its stop token included
+    context: int = 0  # tokens that the policy can read at a time; 0: more than any question and its answer have
     temperature: float = 1.0
     top_p: float = 1.0
     learning_rate: float = 5e-4
@@ -151,7 +152,8 @@ def play(
 
 
 def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
-    """Specialties uniformly with replacement; reserved questions are passed over to the next index."""
+    """Specialties uniformly with replacement; reserved questions are passed over to the next index, those that the policy cannot
+    read whole also to the next specialty."""
     noise = generator(node.seed, "draw", number)
     datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
     cap = node.charter.index_cap
@@ -165,10 +167,12 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
         made = node.verifier.questions([(one.dataset, seed_of(node.charter.digest, node.origin, one)) for one in ids])
         again = []
         for one, question in zip(ids, made, strict=True):
-            if split_of(question.dataset, question.text) == "train" and one not in chosen:
+            readable = fits(node, rules, question)
+            if readable and split_of(question.dataset, question.text) == "train" and one not in chosen:
                 chosen[one] = question
             else:
-                again.append(QuestionId(one.dataset, epoch, (one.index + 1) % cap))
+                dataset = one.dataset if readable else datasets[(datasets.index(one.dataset) + 1) % len(datasets)]
+                again.append(QuestionId(dataset, epoch, (one.index + 1) % cap))
         ids = again
     if ids:
         raise CharterError(
@@ -176,6 +180,11 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
         )
     groups = tuple((Group(origin=node.origin, id=one, completions=()), question) for one, question in chosen.items())
     return Drawn(number, epoch, groups)
+
+
+def fits(node: Node, rules: Rules, question: Question) -> bool:
+    """Whether the policy can read a question and the longest answer at a time: beyond that it was never trained."""
+    return not rules.context or len(node.tokens.prompt(node.charter.prompt_for(question.text))) + rules.max_new <= rules.context
 
 
 def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Sampled]]) -> Judged:
@@ -232,7 +241,7 @@ def learn(
 ) -> Learned:
     """One optimiser step on the training set; none where nothing pulls."""
     own = [local_draft(node.charter, node.tokens, judged.groups[i], sampled[i]) for i in training.local]
-    others = [external_draft(node.charter, node.tokens, group, rules.max_new) for group in training.external]
+    others = [external_draft(node.charter, node.tokens, group, rules.max_new, rules.context) for group in training.external]
     weighed = _weighed(node, rules, [*own, *others])
     if rules.bounds.surprise:
         said = [one.logp for row in sampled for one in row]
