@@ -4,6 +4,7 @@ Heavy imports come after the arguments are understood.
 """
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -215,15 +216,23 @@ def _engine(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import main as engine
 
-    log.start(folder=paths.home_in(arguments.home).logs)
+    log.start(folder=_logs(arguments))
     return engine.run(arguments)
+
+
+def _logs(arguments: argparse.Namespace) -> Path:
+    """Where to log, in a home that is its owner's alone."""
+    home = paths.home_in(arguments.home)
+    with contextlib.suppress(OSError):  # the engine says so in its own words
+        home.prepare()
+    return home.logs
 
 
 def _seed(arguments: argparse.Namespace) -> int:
     from waggle import log
     from waggle.engine import seed
 
-    log.start(folder=paths.home_in(arguments.home).logs)
+    log.start(folder=_logs(arguments))
     return seed.run(arguments)
 
 

@@ -2,6 +2,8 @@
 
 import shutil
 import socket
+import stat
+import sys
 
 import pytest
 
@@ -36,6 +38,13 @@ def test_wrong_settings_are_explained_and_left_as_they_are(tmp_path, content, ti
     assert advice in said.advice
     assert said.detail == ""
     assert (tmp_path / "settings.toml").read_text() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of another kind there")
+def test_a_home_that_the_engine_makes_is_its_owners_alone(tmp_path):
+    failure('model.folder="/nowhere"', home=tmp_path / "home")
+    assert (tmp_path / "home" / "history.sqlite").exists()
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
 
 
 def test_a_port_in_use_is_named(tmp_path):
