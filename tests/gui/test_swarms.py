@@ -255,6 +255,29 @@ def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Mod
     assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
 
 
+def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
+    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    window, view, _ = models
+    train = button_of(view, "Train this one")
+    train.setFocus()
+    tell(window, ModelsTold(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
+    assert button_of(view, "Train this one") is train
+    assert window.focusWidget() is train
+    assert "614 rounds trained here" in view._made[0]._about.words()
+    assert view._storage.words().endswith("49.0 GB are free")
+
+
+def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go.setFocus()
+    peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
+    tell(window, events.PeerChanged(peer=peer), SwarmsTold(swarms=(FIRST, OTHER), seq=9))
+    assert window.focusWidget() is go
+    assert swarms._list._active[0]._members._value.text() == "2, you included"
+
+
 def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     window, view, sent = models
     fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)

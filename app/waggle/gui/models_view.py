@@ -4,13 +4,14 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QLayout, QLineEdit, QProgressBar, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import RESTING
+from waggle.gui.swarm_list import empty
 from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
 from waggle.protocol.models import ModelShown
@@ -42,6 +43,11 @@ def storage(models: tuple[ModelShown, ...], free: int) -> str:
     return tr("Models of the hub take %1; %2 are free").replace("%1", size(used)).replace("%2", size(free))
 
 
+def shape(model: ModelShown) -> object:
+    """What its card is made of; everything else about it is said anew in the same card."""
+    return model.kind, model.name, model.folder, model.active, bool(model.fit)
+
+
 class ModelCard(QFrame):
     """One model. `chosen` and `removed` carry it; the one that is trained offers an export instead."""
 
@@ -49,33 +55,39 @@ class ModelCard(QFrame):
     removed = Signal(object)
     export_wanted = Signal()
 
-    def __init__(self, look: Look, model: ModelShown, why_not: str) -> None:
+    def __init__(self, look: Look, model: ModelShown) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = name_of(model)
         head = row((Line(look, title, "heading"), 1))
         if model.active:
             head.addWidget(Chip(look, tr("Trained now"), "accent", "on"))
-        parts: list[QWidget | QLayout] = [head, Line(look, about(model), "small", "text_soft")]
-        if model.fit:
-            parts.append(text(look, told(model.fit), "small", "soft", wrap=True))
+        self._about, self._fit = Line(look, "", "small", "text_soft"), text(look, "", "small", "soft", wrap=True)
+        self._fit.setVisible(bool(model.fit))
         if model.active:
-            acts = [Button(look, tr("Export what was learned"), small=True, icon="share")]
-            acts[0].clicked.connect(self.export_wanted)
-            acts[0].setEnabled(not why_not and model.rounds > 0)
+            self._act = Button(look, tr("Export what was learned"), small=True, icon="share")
+            self._act.clicked.connect(self.export_wanted)
         else:
-            acts = [Button(look, tr("Train this one"), small=True)]
-            acts[0].setAccessibleName(tr("Train %1").replace("%1", title))
-            acts[0].clicked.connect(lambda: self.chosen.emit(model))
-            acts[0].setEnabled(not why_not)
-            if model.kind == "hub":
-                acts.append(Button(look, tr("Remove"), "link"))
-                acts[1].setAccessibleName(tr("Remove %1 from this computer").replace("%1", title))
-                acts[1].clicked.connect(lambda: self.removed.emit(model))
-        for act in acts:
+            self._act = Button(look, tr("Train this one"), small=True)
+            self._act.setAccessibleName(tr("Train %1").replace("%1", title))
+            self._act.clicked.connect(lambda: self.chosen.emit(model))
+        acts = [self._act, *([self._remover(look, model)] if model.kind == "hub" and not model.active else [])]
+        lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
+        self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
+
+    def _remover(self, look: Look, model: ModelShown) -> Button:
+        made = Button(look, tr("Remove"), "link")
+        made.setAccessibleName(tr("Remove %1 from this computer").replace("%1", name_of(model)))
+        made.clicked.connect(lambda: self.removed.emit(model))
+        return made
+
+    def show_model(self, model: ModelShown, why_not: str) -> None:
+        """The same model as it stands now."""
+        self._about.say(about(model))
+        self._fit.setText(told(model.fit))
+        self._act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
+        for act in self.findChildren(Button):
             act.setToolTip(why_not)
-        parts.append(row(*acts, None, margins=(0, 4, 0, 0)))
-        self.setLayout(column(*parts, gap=5, margins=(20, 12, 20, 12)))
 
 
 class ModelsView(QWidget):
@@ -86,7 +98,8 @@ class ModelsView(QWidget):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self._look, self._state = look, State()
-        self._drawn: object = None
+        self._shapes: list[object] = []  # of the cards that are there
+        self._made: list[ModelCard] = []
         self._asked: object = None
         self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
         self._storage, self._said = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
@@ -95,8 +108,9 @@ class ModelsView(QWidget):
         self._bar.setFixedHeight(8)
         self._bar.setAccessibleName(tr("Download of the model"))
         self._loading = card(row(Sign(look, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
-        self._cards = column(gap=12)
-        self.setLayout(column(self._loading, self._cards, self._adding(), self._storage, None, gap=12))
+        self._waiting, self._cards = text(look, "", "body", "soft"), column(gap=12)
+        self._empty = card(self._waiting)
+        self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
         self._say("")
 
     def _adding(self) -> QFrame:
@@ -131,9 +145,7 @@ class ModelsView(QWidget):
             self._writing = False
             words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
             self._say(words.replace("%2", str(state.exported.rounds)), "good")
-        if (state.models, why_not) != self._drawn:
-            self._drawn = (state.models, why_not)
-            self._draw(why_not)
+        self._draw(why_not)
 
     def showEvent(self, event: QShowEvent) -> None:
         """What was trained may have grown meanwhile."""
@@ -164,22 +176,28 @@ class ModelsView(QWidget):
         self._came.say(words.replace("%2", size(coming.done)).replace("%3", size(coming.total)))
 
     def _draw(self, why_not: str) -> None:
-        while (item := self._cards.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        """A card stays while its model does: whoever is about to press its button does."""
         told = self._state.models
+        self._waiting.setText(why_not or tr("Looking which models are here."))
+        self._empty.setVisible(told is None)
         if told is None:
-            words = why_not or tr("Looking which models are here.")
-            self._cards.addWidget(card(text(self._look, words, "body", "soft")))
             return
-        for model in sorted(told.models, key=lambda one: not one.active):
-            made = ModelCard(self._look, model, why_not)
+        models = sorted(told.models, key=lambda one: not one.active)
+        if [shape(one) for one in models] != self._shapes:
+            self._shapes = [shape(one) for one in models]
+            self._make_cards(models)
+        for made, model in zip(self._made, models, strict=True):
+            made.show_model(model, why_not)
+        self._storage.say(storage(told.models, told.free))
+
+    def _make_cards(self, models: list[ModelShown]) -> None:
+        empty(self._cards)
+        self._made = [ModelCard(self._look, model) for model in models]
+        for made in self._made:
             made.chosen.connect(lambda one: self._choose(one.name, one.folder))
             made.removed.connect(lambda one: self._ask(RemoveModel(id=command_id(), name=one.name)))
             made.export_wanted.connect(self._export_wanted)
             self._cards.addWidget(made)
-        self._storage.say(storage(told.models, told.free))
 
     def _choose(self, name: str, folder: str) -> None:
         self._say("")

@@ -55,13 +55,21 @@ def chips(look: Look, swarm: SwarmShown) -> list[Chip]:
     return made
 
 
-def fact(look: Look, title: str, words: str) -> QWidget:
+class Fact(QWidget):
     """One line of a card: what, and how it is."""
-    name, value = text(look, title, "small", "soft"), text(look, words, "small", wrap=True)
-    name.setFixedWidth(112)
-    name.setAlignment(Qt.AlignmentFlag.AlignTop)
-    value.setAccessibleName(f"{title}: {words}")
-    return held(row(name, (value, 1), gap=8))
+
+    def __init__(self, look: Look, title: str, words: str) -> None:
+        super().__init__()
+        self._title, name = title, text(look, title, "small", "soft")
+        self._value = text(look, "", "small", wrap=True)
+        name.setFixedWidth(112)
+        name.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setLayout(row(name, (self._value, 1), gap=8))
+        self.say(words)
+
+    def say(self, words: str) -> None:
+        self._value.setText(words)
+        self._value.setAccessibleName(f"{self._title}: {words}")
 
 
 def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
@@ -85,22 +93,26 @@ class SwarmCard(QFrame):
     chosen = Signal(str)
     forgotten = Signal(str)
 
-    def __init__(self, look: Look, swarm: SwarmShown, members: int | None, why_not: str) -> None:
+    def __init__(self, look: Look, swarm: SwarmShown, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
+        self._swarm, self._members = swarm, Fact(look, tr("Members"), here(swarm, None))
         name = Line(look, one_line(swarm.name), "heading")
         head = row(Sign(look, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(look, swarm))
-        facts = [fact(look, tr("It trains on"), trains_on(swarm)), fact(look, tr("Members"), here(swarm, members))]
+        facts = [Fact(look, tr("It trains on"), trains_on(swarm)), self._members]
         if swarm.model_hint:
-            facts.append(fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+            facts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
         if swarm.active:
-            facts.append(fact(look, tr("Shared"), tr(SHARED)))
+            facts.append(Fact(look, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [held(head), *facts]
         if swarm.active and (asked := samples(look, swarm)) is not None:
             parts += [text(look, tr("Questions of this kind are asked"), "label", "soft"), asked]
         if not swarm.active:
             parts.append(self._buttons(look, swarm, why_not))
         self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
+
+    def show_members(self, members: int | None) -> None:
+        self._members.say(here(self._swarm, members))
 
     def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> QWidget:
         title = one_line(swarm.name)
@@ -131,10 +143,10 @@ class Sheet(QFrame):
         title = one_line(swarm.name)
         head = row(Sign(look, "swarms", "accent_text", 24), (Line(look, title, "title"), 1), *chips(look, swarm))
         parts: list[QWidget | int | None] = [held(head), text(look, self._about(swarm, read), "body", "soft", wrap=True), 4]
-        parts.append(fact(look, tr("It trains on"), trains_on(swarm)))
+        parts.append(Fact(look, tr("It trains on"), trains_on(swarm)))
         if swarm.model_hint:
-            parts.append(fact(look, tr("Meant for"), one_line(swarm.model_hint)))
-        parts += [fact(look, tr("You will share"), tr(SHARED)), fact(look, tr("Never leaves"), tr(STAYS))]
+            parts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+        parts += [Fact(look, tr("You will share"), tr(SHARED)), Fact(look, tr("Never leaves"), tr(STAYS))]
         if (asked := samples(look, swarm)) is not None:
             parts += [2, text(look, tr("Questions of this kind will be asked"), "label", "soft"), asked]
         parts += [4, rule(), 2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]

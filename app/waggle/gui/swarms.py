@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QGridLayout, QLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
@@ -29,7 +29,8 @@ from waggle.gui.pausing import command_id
 from waggle.gui.race_view import RaceView
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_form import SwarmForm
-from waggle.gui.swarm_views import Invitation, Sheet, SwarmCard, link_field
+from waggle.gui.swarm_list import SwarmList, empty
+from waggle.gui.swarm_views import Invitation, Sheet, link_field
 from waggle.gui.try_view import TryView
 from waggle.gui.words import one_line, plural, tr, visible
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite
@@ -58,7 +59,7 @@ class Swarms(Page):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._state = State()
-        self._listed: object = None  # what the list was drawn from
+        self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were asked for
         self._shown: tuple[SwarmShown, InviteRead | None] | None = None
         self._unheard = False  # a link came before there was an engine to ask
@@ -83,8 +84,10 @@ class Swarms(Page):
         self.trying.commanded.connect(self.commanded)
         self.race = RaceView(look)
         self._views = QStackedWidget()
-        self._cards, self._sheets = column(), column()
-        views = (scrolled(self._cards), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
+        self._list, self._sheets = SwarmList(look), column()
+        self._list.chosen.connect(self._preview)
+        self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=command_id(), charter=charter)))
+        views = (scrolled(column(self._list)), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
                  held(column(self._invitation, None)), scrolled(column(self._models)), self.trying,
                  scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
@@ -109,7 +112,7 @@ class Swarms(Page):
                 view.set_edges(edge, below)
             elif view is not None:
                 view.setContentsMargins(edge, 0, edge, below)
-        self._cards.setSpacing(gap)
+        self._gap = gap
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
@@ -141,7 +144,7 @@ class Swarms(Page):
         self._new.setVisible(view < MODELS)
         self._models.show_state(state)
         self.trying.show_state(state)
-        self._draw_list(why_not)
+        self._list.show_state(state, why_not, self._gap)
         self._draw_invitation()
         self._line.say(self._headline(why_not))
 
@@ -219,46 +222,6 @@ class Swarms(Page):
         known = plural(len(told.swarms), "%n swarm is remembered", "%n swarms are remembered")
         return tr("You take part in %1; ").replace("%1", active) + known
 
-    def _draw_list(self, why_not: str) -> None:
-        """Cards are made anew when something about them changed."""
-        told = self._state.swarms
-        members = None if hindrance(self._state) else len(self._state.members) + 1
-        drawn = (told, members, why_not, self.compact)
-        if drawn == self._listed:
-            return
-        self._listed = drawn
-        _empty(self._cards)
-        if told is None:
-            self._cards.addWidget(card(text(self.look, self._awaited(), "body", "soft", wrap=True)))
-        else:
-            mine = [self._card(one, members, why_not) for one in told.swarms if one.active]
-            others = [self._card(one, None, why_not) for one in told.swarms if not one.active]
-            for made in mine:
-                self._cards.addWidget(made)
-            if others:
-                self._cards.addWidget(text(self.look, tr("Others you know"), "heading"))
-                self._cards.addLayout(_grid(others, 12 if self.compact else 16))
-            else:
-                words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
-                self._cards.addWidget(card(text(self.look, words, "body", "soft", wrap=True)))
-        self._cards.addStretch(1)
-
-    def _awaited(self) -> str:
-        """Why no swarm is shown yet."""
-        if self._state.phase in ("problem", "stopped"):
-            return tr("The engine is not running. The swarms you know appear here when it runs again.")
-        return (
-            tr("The swarms you know appear here when the engine is ready.")
-            if hindrance(self._state)
-            else tr("The swarms you know appear here.")
-        )
-
-    def _card(self, swarm: SwarmShown, members: int | None, why_not: str) -> SwarmCard:
-        made = SwarmCard(self.look, swarm, members, why_not)
-        made.chosen.connect(self._preview)
-        made.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=command_id(), charter=charter)))
-        return made
-
     def _preview(self, charter: str) -> None:
         """Also a known swarm is shown before it is gone to."""
         known = self._state.swarms.swarms if self._state.swarms else ()
@@ -268,7 +231,7 @@ class Swarms(Page):
 
     def _show_sheet(self, swarm: SwarmShown, read: InviteRead | None) -> None:
         self._waiting, self._shown = "", (swarm, read)
-        _empty(self._sheets)
+        empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         made = Sheet(
             self.look,
@@ -377,24 +340,3 @@ class Swarms(Page):
             self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""))
             return
         self.said.emit(tr("Saved to %1").replace("%1", str(path)))
-
-
-def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:
-    grid = QGridLayout()
-    grid.setSpacing(gap)
-    for i, made in enumerate(cards):
-        grid.addWidget(made, i // 2, i % 2)
-    for i in range(2):
-        grid.setColumnStretch(i, 1)
-    return grid
-
-
-def _empty(box: QLayout) -> None:
-    """Take everything out of a layout."""
-    while (item := box.takeAt(0)) is not None:
-        widget, inner = item.widget(), item.layout()
-        if widget is not None:
-            widget.hide()
-            widget.deleteLater()
-        elif inner is not None:
-            _empty(inner)
