@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the README's tree: every file of the source root with the first sentence of its own docstring. Standard library only."""
+"""Writes TREE.md: every file of the source root with the first sentence of its own docstring. Standard library only."""
 
 import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
-BEGIN, END = "## The tree\n\n```\n", "```\n"
+PAGE = ROOT / "packaging/TREE.md"
+HEAD = "# The tree\n\nWritten by `python3 packaging/tree.py`.\n\n"
+LAW = """
+The law: a room may only look down, and the window and the engine meet in `protocol` alone. It is written as import contracts in
+`pyproject.toml` and run by the test command.
+"""
 ROOMS = ("protocol", "rl", "sapo", "tasks", "policy", "swarm", "engine", "lab", "gui")
 AROUND = (
     ("resources/", "what ships with Waggle: the starter model, audit.jsonl, a recorded run, the books of words, and the look"),
@@ -16,13 +20,13 @@ AROUND = (
     ),
     (
         "packaging/",
-        "dev.py (the two commands), lock.txt (exact versions), tree.py (this tree), translations.py, build.py (the installers)",
+        "dev.py (the two commands), lock.txt (exact versions), tree.py (this page), translations.py, build.py (the installers)",
     ),
 )
 
 
 def tree() -> str:
-    """The lines between the README's fences."""
+    """The lines between the fences."""
     source = ROOT / "app/waggle"
     lines = ["app/waggle/", *_files(source, "  ")]
     for room in ROOMS:
@@ -33,9 +37,8 @@ def tree() -> str:
 
 
 def written() -> str:
-    """The README as it should be."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    return before + BEGIN + tree() + END + rest.partition(END)[2]
+    """The page as it should be."""
+    return f"{HEAD}```\n{tree()}```\n{LAW}"
 
 
 def _files(folder: Path, indent: str) -> list[str]:
@@ -51,4 +54,4 @@ def _line(indent: str, name: str, path: Path) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(written(), encoding="utf-8")
+    PAGE.write_text(written(), encoding="utf-8")

@@ -24,7 +24,7 @@ from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.rules import Decision, Readings, Wishes, decide
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.settings import When
 
 Told = Callable[..., Window]
@@ -225,7 +225,7 @@ def test_a_replay_is_marked_on_every_page(window_told: Told, written: list[AnyEv
 
 
 def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(window_told: Told, written: list[AnyEvent]) -> None:
-    window = window_told([events.ServiceBegan(), *written])
+    window = window_told([*written, Snapshot(state=State(phase="contributing", service=True))])
     assert window.status._mark.isVisible()
     window.show_leaving()
     assert "goes on" in window.status._notice.accessibleName()

@@ -58,7 +58,7 @@ def test_a_round_is_followed_from_question_to_lesson():
 
 def test_an_engine_that_no_window_started_is_known_as_such_until_a_window_starts_one():
     preparing = e.Preparing(part="Looking for the model", done=0, parts=5)
-    state = fold(e.ServiceBegan(), preparing, StartedAgain(reason="Another swarm was chosen."), preparing)
+    state = fold(Snapshot(state=State(service=True)), preparing, StartedAgain(reason="Another swarm was chosen."), preparing)
     assert state.service
     assert not fold(e.EngineStopped(round=1), preparing, state=state).service
 

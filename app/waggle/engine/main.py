@@ -60,7 +60,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         claimed = await _claimed(home, desk, writer, overruled=bool(arguments.set)) if arguments.stdio else control.claim(home)
         if claimed is None:
             return 0  # its window is gone, or followed an engine that was here already
-        teller = Teller(home.events)
+        teller = Teller(home.events, service=not arguments.stdio)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
         return 1
@@ -69,8 +69,6 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
         return 1
     teller.attach(writer, writer.waiting)
-    if not arguments.stdio:
-        teller.tell(events.ServiceBegan())
     try:
         choices = Choices(home.settings, tuple(arguments.set), teller)
         desk.asked = Asked(home.root / "asked.json")

@@ -35,12 +35,12 @@ class _Listener:
 class Teller:
     """Make and use it on the engine's loop. The record is what crash reports, replays and the demo are made of."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time, *, service: bool = False) -> None:
         self._folder = folder
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
-        self.state = State()
+        self.state = State(service=service)
         self._gap = False  # events are missing in the record
         self._record = self._open()
         self._writing = self._open_writing()

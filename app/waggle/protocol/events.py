@@ -203,10 +203,6 @@ class SettingsChanged(Event, frozen=True, kw_only=True, tag=True):
     after_restart: tuple[str, ...] = ()
 
 
-class ServiceBegan(Event, frozen=True, kw_only=True, tag=True):
-    """The first event of an engine that no window started: it goes on when windows that look at it are closed."""
-
-
 class EngineStopped(Event, frozen=True, kw_only=True, tag=True):
     """The last event of an orderly end."""
 
@@ -377,7 +373,6 @@ EngineEvent = (  # all but Snapshot, which carries a State and so stands beside 
     | PhaseChanged
     | RulesChecked
     | SettingsChanged
-    | ServiceBegan
     | EngineStopped
     | EngineFailed
     | EngineGone

@@ -65,7 +65,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int = 0
     at: float = 0.0
-    service: bool = False  # no window started the engine
+    service: bool = False  # no window started the engine, and none that looks at it takes it along
     phase: e.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
@@ -155,8 +155,6 @@ def apply(state: State, event: AnyEvent) -> State:
             begun = _left_alone(moved) if state.phase in ("problem", "stopped") else moved  # by another process
             service = state.service and begun is moved
             return replace(begun, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
-        case e.ServiceBegan():
-            return replace(moved, service=True)
         case e.Downloading():
             return replace(moved, downloading=event)
         case e.Ready():
