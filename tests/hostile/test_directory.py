@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from swarm.live import Start, fresh_identity
+from swarm.live import Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
+from waggle.swarm.address import peer_of
 from waggle.swarm.dht import NEIGHBOURS, Dht, Services
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.shim import load_hivemind
+from waggle.swarm.sources import RELAYED
+from waggle.tasks.charter import first_swarm
 
 hivemind = load_hivemind()
 
@@ -174,7 +177,7 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
     monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 2000.0)
     honest, first, second = (fresh_identity(tmp_path, name) for name in ("honest", "first", "second"))
     crowd = {first.peer_id, second.peer_id}
-    services = Services(payer=lambda peer_id: b"a range" if peer_id in crowd else peer_id)
+    services = Services(source=lambda peer_id: "a range" if peer_id in crowd else "")
     async with opened(honest, services) as one, opened(first, NOTHING, one) as bad, opened(second, NOTHING, one) as ally:
         blob, expires_at = signed(honest, time.time() + 100)
         await one.announce(KEY, honest.peer_id, blob, expires_at)
@@ -187,3 +190,42 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
         assert 1000 < sum(had) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
             assert await third.read(KEY) == {honest.peer_id: blob}
+
+
+async def test_one_relayed_peer_leaves_the_others_their_part_of_what_all_relayed_ones_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 8000.0)
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest, Services(source=lambda peer_id: RELAYED)) as one, opened(hostile, NOTHING, one) as bad:
+        blob, expires_at = signed(honest, time.time() + 100)
+        await one.announce(KEY, honest.peer_id, blob, expires_at)
+        assert 1000 < await drained(bad, honest.peer_id) <= 2000
+        async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
+            assert await third.read(KEY) == {honest.peer_id: blob}
+
+
+async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.dht.source_of", lambda address, *, relayed: "8.8.4.0/24")
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 8000.0)
+    async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
+        had = []
+        for number in range(6):
+            async with opened(fresh_identity(tmp_path, f"name {number}")) as bad:
+                await bad.connect(address)
+                had.append(await drained(bad, peer_of(address)))
+        assert 4000 < sum(had) <= 2 * 8000  # that of the range, and before they were seen that of all who are unknown
+
+
+async def drained(attacker: Dht, victim: bytes) -> int:
+    """How many bytes a peer gets out of another's directory before it is refused."""
+    request = hivemind.dht_pb2.FindRequest(keys=[hivemind.DHTID.generate(KEY).to_bytes()])
+    asked, had = attacker._node.protocol.get_stub(hivemind.PeerID(victim)), 0
+    with suppress(hivemind.failures):
+        for _ in range(200):
+            had += (await asked.rpc_find(request, timeout=5)).ByteSize()
+    return had

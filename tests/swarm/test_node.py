@@ -19,7 +19,7 @@ from waggle.swarm.dht import Services, open_dht
 from waggle.swarm.judging import Judged
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.swarm.node import SwarmNode
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Shares
 from waggle.swarm.record import Record, encode
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Verdict
@@ -230,7 +230,7 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
         while not one.node._offers._offers:
             await asyncio.sleep(0.01)
     (sha256,) = one.node._offers._offers
-    one.node._quota = Quota(rate=0.0, burst=2.5 * size)
+    one.node._quota = Shares(rate=0.0, burst=2.5 * size)
     one.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
 
     given = [bool(await one.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]

@@ -1,7 +1,8 @@
 """A quota bounds what one peer may ask, whatever others do."""
 
 from waggle.swarm import quota
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Quota, Shares
+from waggle.swarm.sources import RELAYED
 
 ONE, OTHER = b"one", b"other"
 
@@ -25,6 +26,16 @@ def test_what_is_refused_costs_nothing() -> None:
     bounded = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0)
     assert not bounded.allows(ONE, 11.0)
     assert bounded.allows(ONE, 10.0)
+
+
+def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:
+    shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
+    assert shares.allows(ONE, "8.8.4.0/24", 8.0)
+    assert not shares.allows(OTHER, "8.8.4.0/24", 1.0)
+    assert [shares.allows(ONE, RELAYED, 1.0) for _ in range(3)] == [True, True, False]
+    assert shares.allows(OTHER, RELAYED, 2.0)
+    assert shares.allows(ONE, "", 8.0)
+    assert shares.allows(OTHER, "", 8.0)
 
 
 def test_memory_is_bounded() -> None:

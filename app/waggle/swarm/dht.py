@@ -21,8 +21,9 @@ from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Quota, Shares
 from waggle.swarm.shim import OpenCalls, load_hivemind
+from waggle.swarm.sources import source_of
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -58,7 +59,7 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all, and `payer` whose share of what the DHT sends out it uses; `digest` is the
+    `admits` says whether a peer is answered at all, and `source` whose share of what the DHT sends out it uses; `digest` is the
     charter whose announcements are kept before others', if `member` says that their origin may make them.
     """
 
@@ -66,7 +67,7 @@ class Services:
     charter: Callable[[bytes], bytes] = lambda sha256: b""
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
-    payer: Callable[[bytes], bytes] = lambda peer_id: peer_id
+    source: Callable[[bytes], str] = lambda peer_id: ""
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
@@ -86,6 +87,11 @@ class Connected:
     peer_id: bytes
     address: str
     relayed: bool
+
+    @property
+    def source(self) -> str:
+        """The address range it comes from, or empty: itself."""
+        return source_of(self.address, relayed=self.relayed)
 
 
 class Dht:
@@ -331,7 +337,7 @@ class Refused(Exception):
 def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
     calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
-    found = Quota(FOUND_RATE, FOUND_BURST)
+    found = Shares(FOUND_RATE, FOUND_BURST)
     node_id_of = load_hivemind().node_id_of
 
     class Limited(p2p):  # type: ignore[misc]
@@ -360,7 +366,7 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
                 answer = await handler(request, context)
-                if hasattr(request, "keys") and not found.allows(services.payer(peer_id), answer.ByteSize()):
+                if hasattr(request, "keys") and not found.allows(peer_id, services.source(peer_id), answer.ByteSize()):
                     raise Refused
                 return answer
 

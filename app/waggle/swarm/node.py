@@ -29,10 +29,9 @@ from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Shares
 from waggle.swarm.record import Record
 from waggle.swarm.sent import Message, Sent
-from waggle.swarm.sources import source_of
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Choice, Trust
 from waggle.swarm.web import Web
@@ -79,7 +78,7 @@ class SwarmNode:
         known = standings.read(options.standings)
         self._trust = Trust(known=known or ())
         self._lost = known is None
-        self._quota = Quota(BYTES_RATE, BYTES_BURST)
+        self._quota = Shares(BYTES_RATE, BYTES_BURST)
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._sent, depth = Sent(clock), Depth()
@@ -101,7 +100,7 @@ class SwarmNode:
         self._web = self._page() if options.web_port is not None else None
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            payer=self._payer, digest=self._digest, member=self._admission.admits,
+            source=self._source, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
         self._connection: Door = Connection(
             options, identity, services, hear, met=self._meet, joined=self._offers.renew, trusted=self._trust.trusted
@@ -267,7 +266,7 @@ class SwarmNode:
 
     def _give(self, peer_id: bytes, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; empty where its share, or a limit that the person set, is used up."""
-        if not blob or not self._quota.allows(self._payer(peer_id), len(blob)) or not self._traffic.may_send(len(blob)):
+        if not blob or not self._quota.allows(peer_id, self._source(peer_id), len(blob)) or not self._traffic.may_send(len(blob)):
             return b""
         self._traffic.sent(len(blob))
         offer = self._offers.get(sha256)
@@ -312,9 +311,9 @@ class SwarmNode:
     def _give_charter(self, sha256: bytes) -> bytes:
         return self._sent.note("charter", charters.encode(self._charter)) if sha256 == self._digest else b""
 
-    def _payer(self, peer_id: bytes) -> bytes:
+    def _source(self, peer_id: bytes) -> str:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
-        return self._trust.of(peer_id).source.encode() or peer_id
+        return self._trust.of(peer_id).source
 
     def _greet(self) -> bytes:
         return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced))
@@ -324,12 +323,7 @@ class SwarmNode:
             standings.write(self._standings, self._trust.all())
 
     def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
-        self._trust.connected(
-            {
-                peer.peer_id: ("relay" if peer.relayed else "direct", source_of(peer.address, relayed=peer.relayed))
-                for peer in peers
-            }
-        )
+        self._trust.connected({peer.peer_id: ("relay" if peer.relayed else "direct", peer.source) for peer in peers})
         for peer_id, pong in pongs.items():
             self._trust.answered(peer_id, pong.delay_ms)
 

@@ -1,8 +1,10 @@
-"""A quota: how much each peer may ask of us, so that a flood costs its sender and nobody else."""
+"""A quota: how much each peer, or address range, may ask of us, so that a flood costs its sender and nobody else."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+
+from waggle.swarm.sources import RELAYED
 
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
@@ -26,3 +28,17 @@ class Quota:
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
         return allowed
+
+
+class Shares:
+    """The same for address ranges. All relayed peers count as one, whoever they are: there, a peer has a quarter at most."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ranges = Quota(rate, burst, clock)
+        self._relayed = Quota(rate / 4, burst / 4, clock)
+
+    def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
+        """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
+        if source == RELAYED and not self._relayed.allows(peer_id, cost):
+            return False
+        return self._ranges.allows(source.encode() or peer_id, cost)

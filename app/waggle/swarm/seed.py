@@ -14,11 +14,12 @@ from waggle.swarm import greeting, light
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import Connection
-from waggle.swarm.dht import PeerAway, Services, open_dht
+from waggle.swarm.dht import Connected, PeerAway, Pong, Services, open_dht
 from waggle.swarm.identity import Identity, name_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.sources import RELAYED
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
@@ -28,9 +29,14 @@ async def run(
     options: SwarmOptions, identity: Identity, charter: Charter, say: Callable[[str], None], stop: asyncio.Event
 ) -> None:
     """Serve until `stop` is set, saying the addresses and who is there, a line each. Raises SwarmError."""
-    connection = Connection(
-        options, identity, _services(charter, Admission(charter, identity.peer_id)), lambda news: _say(news, say)
-    )
+    sources: dict[bytes, str] = {}
+
+    def meet(peers: list[Connected], _pongs: dict[bytes, Pong]) -> None:
+        sources.clear()
+        sources.update((peer.peer_id, peer.source) for peer in peers)
+
+    services = _services(charter, Admission(charter, identity.peer_id), lambda peer_id: sources.get(peer_id, RELAYED))
+    connection = Connection(options, identity, services, lambda news: _say(news, say), met=meet)
     await connection.start()
     try:
         _introduce(identity, charter, await connection.dht.addresses(), say)
@@ -101,11 +107,12 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
 
 
-def _services(charter: Charter, admission: Admission) -> Services:
+def _services(charter: Charter, admission: Admission, source: Callable[[bytes], str]) -> Services:
     document, digest = charters.encode(charter), charter.digest
     return Services(
         charter=lambda sha256: document if sha256 == digest else b"",
         greeting=lambda: greeting.write(digest, b""),
+        source=source,
         digest=digest,
         member=admission.admits,
     )
