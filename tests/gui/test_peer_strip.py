@@ -7,17 +7,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
+from waggle.gui import language
 from waggle.gui.engine_process import EngineProcess
+from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.peer_strip import HINT
-from waggle.gui.peer_table import DROPPED, SIGN, PeerTable
+from waggle.gui.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
 from waggle.gui.peers import Peers
 from waggle.gui.replay import Replay
+from waggle.gui.screenshots import _met
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
@@ -231,7 +235,7 @@ def test_columns_drop_out_so_that_names_keep_their_room(window_told: Told) -> No
         page, _ = page_of(window_told(met(OTTER), width, 640))
         hidden = [column for column in DROPPED if page._view.isColumnHidden(column)]
         assert hidden == list(DROPPED[:dropped])
-        assert page._view.columnWidth(0) >= 150
+        assert page._view.columnWidth(0) >= NAME_ROOM
 
 
 def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,3 +256,31 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
     assert offered(page) == {"Mute": True, "Block": True}
     with qtbot.waitSignal(engine.ended, timeout=5000):
         engine.stop()
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_the_window_as_it_opens_has_room_for_every_column(
+    window_told: Told,
+    told: list[AnyEvent],
+    qapp: QApplication,
+    spoken: Language,
+    request: pytest.FixtureRequest,
+) -> None:
+    """With a scroll bar beside them, and no head, connection, figure or standing cut."""
+    request.addfinalizer(lambda: language.use("en"))
+    language.use(spoken)
+    window = window_told(_met(told), 1280, 800)
+    window.show_page("peers")
+    for _ in range(3):
+        qapp.processEvents()
+    view, model = window.peers._view, window.peers._model
+    assert view.verticalScrollBar().isVisible()
+    assert not any(view.isColumnHidden(column) for column in range(len(COLUMNS)))
+    assert view.columnWidth(0) >= NAME_ROOM
+    small, caption = QFontMetricsF(window.peers.look.font("small")), QFontMetricsF(window.peers.look.font("caption"))
+    for column in range(1, len(COLUMNS)):
+        room = view.columnWidth(column) - 24
+        assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
+        icon = 22 if column in (1, SIGN) else 0
+        words = [model.index(row, column).data() for row in range(model.rowCount())]
+        assert COLUMNS[column] == "Model" or all(small.horizontalAdvance(each) + icon <= room for each in words), COLUMNS[column]

@@ -13,9 +13,9 @@ from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
-WIDTHS = (0, 126, 126, 64, 120, 84, 102, 104, 68, 64)
+WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
 SIGN = COLUMNS.index("Standing")
-NAME_ROOM = 150  # pixels that a name keeps:
+NAME_ROOM = 144  # pixels that a name keeps:
 DROPPED = (2, 8, 3)  # these columns drop out for it, in this order
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
