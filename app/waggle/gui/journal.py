@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from waggle.gui.words import visible
+from waggle.gui.words import tip, visible
 from waggle.log import Discreet
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
@@ -131,8 +131,15 @@ class JournalLines(QAbstractListModel):
         return 0 if parent.isValid() else len(self._lines)
 
     def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> str | None:
-        shown = role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
-        return self._lines[index.row()] if shown and index.isValid() else None
+        if not index.isValid():
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return self._lines[index.row()]
+            case Qt.ItemDataRole.ToolTipRole:  # a long line is cut
+                return tip(self._lines[index.row()])
+            case _:
+                return None
 
 
 def _with(lines: Iterable[str], wanted: list[str]) -> Iterable[str]:

@@ -137,6 +137,10 @@ def one_line(text: str) -> str:
     return visible(" ".join(text[:LONGEST].split()))
 
 
+LONGEST_LINE = 100
+
+
 def tip(words: str) -> str:
-    """Words for a tooltip, where Qt would take anything like markup for markup."""
-    return f"<span>{html.escape(words)}</span>" if "<" in words else words
+    """Words for a tooltip, where Qt would take anything like markup for markup, and breaks into lines only what is markup."""
+    marked = "<" in words or len(words) > LONGEST_LINE
+    return f'<span style="white-space: pre-wrap">{html.escape(words)}</span>' if marked else words
