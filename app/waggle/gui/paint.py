@@ -220,10 +220,11 @@ class Faces(Painted):
         super().__init__(look)
         self._size = size
         self._identities: tuple[str, ...] = ()
-        self.setFixedHeight(size + 4)
-        self.show_identities((), "")
+        self.setFixedSize(1, size + 4)
 
     def show_identities(self, identities: Sequence[str], names: str) -> None:
+        if (tuple(identities), names) == (self._identities, self.accessibleName()):
+            return
         self.setAccessibleName(names)
         self._identities = tuple(identities)
         self.setFixedWidth(round(self._size * 0.98 * len(identities)) + 1)
@@ -246,10 +247,12 @@ class Chip(Painted):
         super().__init__(look)
         self.setFixedHeight(CHIP)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._shown = (words, tone, icon)
+        self._shown = ("", "", "")
         self.say(words, tone, icon)
 
     def say(self, words: str, tone: str, icon: str = "") -> None:
+        if (words, tone, icon) == self._shown:
+            return
         self._shown = (words, tone, icon)
         self.setAccessibleName(words)
         self.setMaximumWidth(self.sizeHint().width())

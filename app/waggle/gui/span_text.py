@@ -162,6 +162,8 @@ class SpanText(Painted):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def say(self, text: str, start: int = 0, length: int = 0, *, match: str = "match") -> None:
+        if (text, start, length, match) == (self._text, self._start, self._length, self._match):
+            return
         self._text, self._start, self._length, self._match = text, start, length, match
         self.setAccessibleName(visible(text))
         self.update()

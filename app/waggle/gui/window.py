@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -146,7 +146,7 @@ class Window(QWidget):
 
     def redraw(self) -> None:
         """Draw what is seen; a window that is not seen costs nothing."""
-        if self.isHidden() and self._said:
+        if self._said and (self.isHidden() or self.isMinimized()):
             return
         state = self._current.state
         page = self._stack.currentWidget()
@@ -270,6 +270,11 @@ class Window(QWidget):
             for page in self.pages.values():
                 page.set_compact(compact)
             self.redraw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange:
+            self.redraw()  # back from where it was not seen, it catches up
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """What closing means is the shell's to say: to the tray, or to the end, which waits for the engine."""
