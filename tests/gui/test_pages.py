@@ -186,6 +186,27 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
         assert rows[-1][0] == str(window._current.state.rounds[-1].round)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "saved"),
+    [
+        ("waggle-progress.csv", "Picture (*.png)", "waggle-progress.png"),
+        ("waggle-progress.csv", "Table (*.csv)", "waggle-progress.csv"),
+        ("mine.png", "Table (*.csv)", "mine.png"),
+        ("mine", "Picture (*.png)", "mine.png"),
+    ],
+)
+def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
+    window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str, kind: str, saved: str
+) -> None:
+    window = window_told(written)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page.save(tmp_path / name, kind)
+    assert [path.name for path in tmp_path.iterdir()] == [saved]
+    assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
+
+
 def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> None:
     played = tuple(events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in (0, 1, 2, 3, 8))
     scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))

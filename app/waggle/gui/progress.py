@@ -22,6 +22,7 @@ from waggle.protocol.state import State
 if TYPE_CHECKING:
     from waggle.gui.charts import HeldOutChart, RewardChart
 
+OFFERED = "waggle-progress.csv"  # not every system's dialog renames it when another kind is chosen
 FRAME_MS = 20
 ASK_AGAIN = 100  # rounds
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
@@ -218,14 +219,14 @@ class Progress(Page):
             self,
             tr("Save progress"),
             lambda path: self.save(Path(path), dialog.selectedNameFilter()),
-            saves="waggle-progress.csv",
+            saves=OFFERED,
         )
         dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
-        """A picture for .png, a table for anything else."""
-        if not path.suffix:
+        """A picture for .png, a table for anything else; the name that was offered ends as the kind that was chosen does."""
+        if not path.suffix or (kind and path.name == OFFERED):
             path = path.with_suffix(".png" if "png" in kind else ".csv")
         try:
             if path.suffix.lower() == ".png":
