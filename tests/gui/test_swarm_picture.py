@@ -121,6 +121,15 @@ def test_the_same_state_again_paints_nothing(picture: Counted, qtbot: QtBot) -> 
     assert picture.painted == before
 
 
+def test_others_are_painted_in_a_turn_of_their_own(picture: Counted, qtbot: QtBot) -> None:
+    """Hundreds of peers are much to paint: whoever clicks meanwhile does not wait for that and for the page."""
+    qtbot.waitUntil(lambda: not picture.changed.isActive())
+    before = picture.grab().toImage()
+    picture.show_state(state_of(*MET, events.PeerChanged(peer=replace(WREN, id="12D3KooWThird", delay_ms=4.0), at=NOW)), NOW)
+    assert picture.grab().toImage() == before
+    qtbot.waitUntil(lambda: picture.grab().toImage() != before)
+
+
 def test_whoever_looks_away_sees_no_more_of_it_and_gets_nothing_made_up_for(picture: Counted) -> None:
     picture.show_state(state_of(*MET, ARRIVED), NOW)
     picture.hide()

@@ -4,6 +4,7 @@ import hashlib
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 import msgspec
@@ -70,6 +71,7 @@ def _shown(peer: PeerInfo, now: float, *, named: bool) -> Shown:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=64)
 def angles(count: int, flat: float, parts: int = 360) -> list[float]:
     """So many places on an ellipse `flat` times as high as wide, the same way apart along it."""
     turns = [2 * math.pi * (i + 0.5) / parts for i in range(parts)]

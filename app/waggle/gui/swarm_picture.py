@@ -3,6 +3,7 @@
 Sixty frames a second are painted only while something moves and can be seen; at any other time no timer runs.
 """
 
+import heapq
 import math
 import time
 from collections import Counter
@@ -62,17 +63,19 @@ class SwarmPicture(Painted):
         self._me, self._more, self._marked = "", 0, ""
         self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # what a tooltip is made of, and when that was so
         self._around: list[Placed] = []
-        self._still = QPixmap()  # all that does not move, and below what it was painted from
+        self._still = QPixmap()  # all that does not move, and below the frame that it was painted for
         self._still_of: tuple[object, ...] = ()
         self.travelling: list[Travelling] = []
         self.latest: tuple[Flow, str, int] | None = None  # with its words and the number of its specialty
-        self.frames, self.hold = QTimer(self), QTimer(self)
+        self.frames, self.hold, self.changed = QTimer(self), QTimer(self), QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.setTimerType(Qt.TimerType.PreciseTimer)
         self.frames.timeout.connect(self._frame)
         self.hold.setSingleShot(True)
         self.hold.setInterval(HELD_MS)
         self.hold.timeout.connect(self._rest)
+        self.changed.setSingleShot(True)  # and at once, but in a turn of its own: hundreds of peers are much to paint
+        self.changed.timeout.connect(self._renew)
         self.setMinimumHeight(150)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._describe(State())
@@ -82,15 +85,15 @@ class SwarmPicture(Painted):
         self._me = state.ready.node if state.ready else ""
         if not state.peers:
             self.latest = None
-        if before is None or state.peers is not before.peers:
+        if before is not None:
+            self._set_off(flows(before, state), state)
+        if before is None or state.peers is not before.peers or state.cards is not before.cards:
             self._describe(state)
         self._known = (state.peers, now)
         peers = liveliest(list(state.peers.values()), now)
         if peers != self._peers:
             self._peers, self._more = peers, len(state.peers) - len(peers)
-            self.update()
-        if before is not None:
-            self._set_off(flows(before, state), state)
+            self.changed.start()
 
     def mark(self, identity: str) -> None:
         """This peer is chosen, or none."""
@@ -105,7 +108,7 @@ class SwarmPicture(Painted):
         around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
         through = plural(relays, ", %n of them through a relay", ", %n of them through a relay") if relays else ""
         self.setAccessibleName(tr("Picture of the swarm: ") + around + through)
-        busiest = sorted(peers, key=lambda peer: -peer.used - peer.taken)[:NAMED]
+        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.taken)
         words = [self.latest[1] + "."] if self.latest else []
         for peer in busiest:
             sent = plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups").replace("%1", one_line(peer.name))
@@ -124,7 +127,6 @@ class SwarmPicture(Painted):
                 self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
         self.latest = (found[-1], said(found[-1], state), number)
         del self.travelling[:-MOST_CELLS]
-        self._describe(state)
         (self.frames if self.look.moves else self.hold).start()
         self.update()
 
@@ -151,18 +153,28 @@ class SwarmPicture(Painted):
         self._state = None
         super().hideEvent(event)
 
-    def draw(self, painter: QPainter, place: QRectF) -> None:
+    def _renew(self) -> None:
+        """Others are here, or they are elsewhere."""
+        self._still_of = ()
+        self._paint_still(QRectF(self.rect()))
+        self.update()
+
+    def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
-        wanted = (self._me, self._peers, self._more, self._marked, place.size(), ratio, self.look.mode, self.layoutDirection())
-        if wanted != self._still_of:
-            self._still_of = wanted
-            self._still = QPixmap((place.size() * ratio).toSize())
-            self._still.setDevicePixelRatio(ratio)
-            self._still.fill(Qt.GlobalColor.transparent)
-            layer = QPainter(self._still)
-            layer.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self._draw_still(layer, place)
-            layer.end()
+        frame = (self._me, self._marked, place.size(), ratio, self.look.mode, self.layoutDirection())
+        if frame == self._still_of:
+            return
+        self._still_of = frame
+        self._still = QPixmap((place.size() * ratio).toSize())
+        self._still.setDevicePixelRatio(ratio)
+        self._still.fill(Qt.GlobalColor.transparent)
+        layer = QPainter(self._still)
+        layer.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._draw_still(layer, place)
+        layer.end()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        self._paint_still(place)
         painter.drawPixmap(QPointF(0, 0), self._still)
         if self.look.moves:
             self._draw_travelling(painter, place.center())
