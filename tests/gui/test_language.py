@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
-from waggle.gui import language
+from waggle.gui import keys, language
 from waggle.gui.charts import Chart, axis_ticks
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Number
@@ -241,3 +241,9 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
 def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) -> None:
     language.use("de")
     assert told(english) == german
+
+
+def test_keys_are_written_as_the_keyboard_has_them() -> None:
+    assert keys.written(keys.PAUSE, keys.BLOCK) == "Ctrl+P, Ctrl+B"
+    language.use("de")
+    assert keys.written(keys.PAUSE, keys.BLOCK) == "Strg+P, Strg+B"

@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, Run, ready
-from waggle.gui import language
+from waggle.gui import keys, language
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, RailButton
 from waggle.gui.language import Language
@@ -369,3 +369,29 @@ def test_a_minimised_window_costs_nothing_and_catches_up(
     assert drawn == []
     window.showNormal()
     assert drawn
+
+
+def test_the_keys_that_help_promises_work_whatever_has_the_focus(
+    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    window = window_told(written)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    pressed, ctrl = qtbot.keyClick, Qt.KeyboardModifier.ControlModifier
+    for place, name in enumerate(PAGES):
+        pressed(window, Qt.Key(Qt.Key.Key_1 + place), ctrl)
+        assert window.page == name
+    for name in ("settings", "help"):
+        window.rail._buttons[name].click()
+        window.setFocus()
+        pressed(window, Qt.Key.Key_F, ctrl)
+        field = window.focusWidget()
+        assert isinstance(field, QLineEdit)
+        assert window.pages[name].isAncestorOf(field)
+        assert not field.visibleRegion().isEmpty()
+    for signal, key in ((window.commanded, Qt.Key.Key_P), (window.closing, Qt.Key.Key_W), (window.leave_wanted, Qt.Key.Key_Q)):
+        with qtbot.waitSignal(signal, timeout=1000):
+            pressed(window, key, ctrl)
+    shown = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
+    for promised in (keys.QUIT, keys.CLOSE, keys.PAUSE, keys.FIND, keys.page(1), keys.page(8), f"{keys.MUTE}, {keys.BLOCK}"):
+        assert promised in shown

@@ -7,7 +7,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle import paths
+from waggle.gui import keys
 from waggle.gui.controls import Field
+from waggle.gui.frame import PAGES
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
@@ -17,9 +19,9 @@ from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
 
 KEYS = (
-    ("Ctrl+1 … Ctrl+8", later("Go to a page")), ("Ctrl+P", later("Pause, or resume")),
-    ("Ctrl+F", later("Find, in settings and log")),
-    ("Ctrl+M, Ctrl+B", later("Mute or block the chosen peer")), ("Ctrl+W", later("Close the window")), ("Ctrl+Q", later("Quit")),
+    ((keys.PAUSE,), later("Pause, or resume")), ((keys.FIND,), later("Find, in settings and log")),
+    ((keys.MUTE, keys.BLOCK), later("Mute or block the chosen peer")), ((keys.CLOSE,), later("Close the window")),
+    ((keys.QUIT,), later("Quit")),
 )  # fmt: skip
 
 
@@ -137,6 +139,7 @@ class Log(QFrame):
         search = Field(look, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.textChanged.connect(self.model.find)
+        self.search = search
         self._view = QListView()
         self._view.setModel(self.model)
         self._view.setItemDelegate(_AsWideAsTheView(self._view))
@@ -249,6 +252,10 @@ class HelpPage(Page):
         self.self_test.go_on(before.self_test)
         self.update_asked.go_on(before.update_asked)
 
+    def find(self) -> None:
+        self._area.ensureWidgetVisible(self._log.search)
+        self._log.search.setFocus()
+
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
@@ -268,9 +275,11 @@ def _keys(look: Look) -> QFrame:
     grid.setHorizontalSpacing(24)
     grid.setVerticalSpacing(6)
     grid.setColumnStretch(1, 1)
-    for place, (keys, words) in enumerate(KEYS):
-        grid.addWidget(text(look, keys, "mono", "soft"), place, 0)
-        grid.addWidget(text(look, tr(words), "small"), place, 1)
+    pages = f"{keys.written(keys.page(1))} … {keys.written(keys.page(len(PAGES)))}"
+    lines = [(pages, tr("Go to a page")), *((keys.written(*pressed), tr(words)) for pressed, words in KEYS)]
+    for place, (pressed, words) in enumerate(lines):
+        grid.addWidget(text(look, pressed, "mono", "soft"), place, 0)
+        grid.addWidget(text(look, words, "small"), place, 1)
     return card(text(look, tr("Keys"), "heading"), grid, gap=10)
 
 

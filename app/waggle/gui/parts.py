@@ -60,6 +60,9 @@ class Page(QWidget):
         """Take the form that `compact` names, with so much room at the sides and between cards."""
         raise NotImplementedError
 
+    def find(self) -> None:
+        """Go to where something can be looked for, on a page that has such a place."""
+
     @property
     def busy(self) -> bool:
         """Whether something runs here that must not end when the window is made anew."""

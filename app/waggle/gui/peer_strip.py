@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
+from waggle.gui.keys import BLOCK, MUTE, written
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP, Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
@@ -18,7 +19,6 @@ from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import State
 
-MUTE, BLOCK = "Ctrl+M", "Ctrl+B"
 OFFERED: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, while it is awaited, icon, what it does, keys
     "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your groups.", (MUTE,)),
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
@@ -105,7 +105,7 @@ class PeerStrip(QFrame):
             button, act = self._buttons[choice], self._acts[choice]
             button.say(tr(meanwhile if asked == choice else verb), icon)
             button.setAccessibleDescription(why_not or tr(does))
-            set_tip(button, why_not or f"{tr(does)} ({keys[0]})")
+            set_tip(button, why_not or f"{tr(does)} ({written(keys[0])})")
             button.setVisible(peer is not None and choice in offered)
             act.setVisible(choice in offered)
             possible = peer is not None and not why_not and asked is None

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle import cuda_pack
@@ -126,9 +125,6 @@ class SettingsPage(Page):
         self._head = page_head(look, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)
-        QShortcut(
-            QKeySequence.StandardKey.Find, self, self._search.setFocus, context=Qt.ShortcutContext.WidgetWithChildrenShortcut
-        )
         self._find("")
         self.set_compact(False)
 
@@ -156,6 +152,9 @@ class SettingsPage(Page):
 
     def _rows(self) -> Iterator[Setting]:
         return (made for card in self._cards for made in card.rows)
+
+    def find(self) -> None:
+        self._search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))

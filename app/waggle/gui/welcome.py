@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
+from waggle.gui import keys
 from waggle.gui.controls import Field, Switch
 from waggle.gui.dance import Dance
 from waggle.gui.look import Look
@@ -176,10 +177,11 @@ class Welcome(QWidget):
         look = self._look
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
         lines = [row(Sign(look, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
+        pausing = tr("Pause whenever you like: on Home, in the tray, or with %1.").replace("%1", keys.written(keys.PAUSE))
         return _page(
             look, tr("Ready"), tr("The first round begins in a few seconds. It goes on while the window is closed."),
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(look, tr("Pause whenever you like: on Home, in the tray, or with Ctrl+P."), "small", "faint", wrap=True),
+            text(look, pausing, "small", "faint", wrap=True),
         )  # fmt: skip
 
     def _go(self, step: int) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle import paths
+from waggle.gui import keys
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.digest import MINUTE, digest
@@ -92,11 +93,12 @@ class Window(QWidget):
         self.setFocus()  # nothing is chosen until the person chooses
 
     def _add_keys(self) -> None:
-        QShortcut(QKeySequence.StandardKey.Quit, self, self.leave_wanted.emit)
-        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
-        QShortcut(QKeySequence("Ctrl+P"), self, self._pause_or_resume)
+        QShortcut(QKeySequence(keys.QUIT), self, self.leave_wanted.emit)  # where a system has keys of its own for these,
+        QShortcut(QKeySequence(keys.CLOSE), self, self.close)  # it sends the window what they mean
+        QShortcut(QKeySequence(keys.PAUSE), self, self._pause_or_resume)
+        QShortcut(QKeySequence(keys.FIND), self, lambda: self.pages[self.page].find())
         for place, name in enumerate(PAGES, 1):
-            QShortcut(QKeySequence(f"Ctrl+{place}"), self, lambda name=name: self.show_page(name))
+            QShortcut(QKeySequence(keys.page(place)), self, lambda name=name: self.show_page(name))
 
     def _pause_or_resume(self) -> None:
         """What Home's one button does, as things stand now, whichever page is seen. A first start has its own buttons."""
