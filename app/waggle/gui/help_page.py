@@ -252,7 +252,7 @@ class HelpPage(Page):
         self.self_test.go_on(before.self_test)
         self.update_asked.go_on(before.update_asked)
 
-    def find(self) -> None:
+    def go_to_search(self) -> None:
         self._area.ensureWidgetVisible(self._log.search)
         self._log.search.setFocus()
 

@@ -60,7 +60,7 @@ class Page(QWidget):
         """Take the form that `compact` names, with so much room at the sides and between cards."""
         raise NotImplementedError
 
-    def find(self) -> None:
+    def go_to_search(self) -> None:
         """Go to where something can be looked for, on a page that has such a place."""
 
     @property

@@ -153,7 +153,7 @@ class SettingsPage(Page):
     def _rows(self) -> Iterator[Setting]:
         return (made for card in self._cards for made in card.rows)
 
-    def find(self) -> None:
+    def go_to_search(self) -> None:
         self._search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:

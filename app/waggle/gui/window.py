@@ -96,7 +96,7 @@ class Window(QWidget):
         QShortcut(QKeySequence(keys.QUIT), self, self.leave_wanted.emit)  # where a system has keys of its own for these,
         QShortcut(QKeySequence(keys.CLOSE), self, self.close)  # it sends the window what they mean
         QShortcut(QKeySequence(keys.PAUSE), self, self._pause_or_resume)
-        QShortcut(QKeySequence(keys.FIND), self, lambda: self.pages[self.page].find())
+        QShortcut(QKeySequence(keys.FIND), self, lambda: self.pages[self.page].go_to_search())
         for place, name in enumerate(PAGES, 1):
             QShortcut(QKeySequence(keys.page(place)), self, lambda name=name: self.show_page(name))
 
