@@ -13,7 +13,8 @@ import torch
 import waggle
 from waggle import paths
 from waggle.engine import limits
-from waggle.engine.frugality import Frugality, grew
+from waggle.engine.desk import Desk
+from waggle.engine.frugality import CALM, Frugality, grew
 from waggle.engine.gate import Gate
 from waggle.errors import Stopped
 from waggle.policy import hub
@@ -195,6 +196,45 @@ def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next
     assert (third.was_killed, third.parts) == (False, 2), "others were killed after an orderly end"
     assert [third.more() for _ in range(4)] == [True, True, True, False]
     assert Frugality(home, "boot:9").parts == 16
+
+
+def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_memory(tmp_path):
+    desk, home = Desk(), paths.Home(tmp_path)
+    first = Frugality(home, "boot:3")
+    desk.leaving = first.end
+    desk.stop()
+    first.more()  # and then its window lost patience, while the system killed another program
+    second = Frugality(home, "boot:4")
+    assert (second.was_killed, second.parts) == (False, 2)
+
+
+def test_a_day_of_work_for_which_memory_sufficed_takes_one_halving_back_and_running_short_begins_it_anew(tmp_path):
+    home, parts = paths.Home(tmp_path), []
+    frugality = Frugality(home, "")
+    frugality.sufficed(CALM)
+    assert frugality.more()
+    assert frugality.more()
+    for _ in range(3):
+        frugality.sufficed(CALM / 2)
+        frugality.end()
+        frugality = Frugality(home, "")
+        parts.append(frugality.parts)
+    assert parts == [4, 2, 2]
+    assert frugality.more()
+    frugality.sufficed(CALM * 0.7)
+    assert frugality.parts == 4, "half a day of before counts no more"
+
+
+def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):
+    home = paths.Home(tmp_path)
+    frugality = Frugality(home, "boot:1")
+    frugality.begin("owner/large")
+    again = Frugality(home, "boot:2")
+    assert again.was_killed
+    again.begin("")
+    assert again.parts == 1
+    again.begin("owner/large")
+    assert again.parts == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from waggle.engine.control import AGAIN_SECONDS
 from waggle.errors import EngineError
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
+from waggle.rl.batch import nothing
 
 
 class Sitter(Protocol):
@@ -29,6 +30,7 @@ class Desk:
         self.reason = ""
         self.back: Callable[[], object] | None = None  # to what was before, where the new cannot begin
         self.stopped = False
+        self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
     def sit(self, lifecycle: Sitter) -> None:
         """From now on this one obeys."""
@@ -44,13 +46,14 @@ class Desk:
 
     def stop(self) -> None:
         """End the engine, also in the middle of starting again."""
-        self.stopped = True
+        self._leave()
         if self._lifecycle is not None:
             self._lifecycle.stop()
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Raises WaggleError for what cannot be done."""
-        self.stopped = self.stopped or isinstance(command, Stop)
+        if isinstance(command, Stop):
+            self._leave()
         try:
             async with asyncio.timeout(AGAIN_SECONDS):
                 while (lifecycle := self._lifecycle) is None:  # it may have risen again before this is heard
@@ -58,3 +61,7 @@ class Desk:
         except TimeoutError as error:
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
         return await lifecycle.obey(command)
+
+    def _leave(self) -> None:
+        self.stopped = True
+        self.leaving()

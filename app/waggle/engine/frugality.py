@@ -1,6 +1,7 @@
 """Frugality: after the engine ran out of memory it works in smaller parts, and says so, also when the system killed it for that.
 
-Only Linux counts such kills; elsewhere an engine that was killed is started again as it was.
+Each model has parts of its own, and after a day of work that memory sufficed for, the next start tries larger ones again. Only
+Linux counts such kills; elsewhere an engine that was killed is started again as it was.
 """
 
 import re
@@ -13,13 +14,22 @@ from waggle import paths
 from waggle.errors import UNREADABLE
 
 MOST = 4  # halvings: a sixteenth of what is usual
+CALM = 86_400.0  # seconds of work, after which one of them is taken back
 BOOT, KILLS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/vmstat")
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What outlives the process. `kills` is the system's count at our start; empty after an orderly end."""
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What one model is held to, and for how many seconds of work that was enough."""
 
     halvings: Annotated[int, msgspec.Meta(ge=0, le=MOST)] = 0
+    calm: float = 0.0
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the process. `kills` is the system's count at our start; empty once the engine was told to leave."""
+
+    model: str = ""  # the one in use
+    held: dict[str, Held] = {}
     kills: str = ""
 
 
@@ -31,38 +41,58 @@ class Frugality:
         self._allowed = 0.0
         self._kills = system_kills() if kills is None else kills
         kept = _read(self._path)
+        self._model, self._held = kept.model, dict(kept.held)
         self.was_killed = grew(kept.kills, self._kills)
-        self.halvings = min(MOST, kept.halvings + self.was_killed)
-        self._write(self._kills)
+        if not (self.was_killed and self.more()):
+            self._write()
 
     @property
     def parts(self) -> int:
         """Into how many parts work is divided that is usually done at once."""
-        return 1 << self.halvings
+        return 1 << self._now.halvings
+
+    @property
+    def _now(self) -> Held:
+        return self._held.get(self._model, Held())
+
+    def begin(self, model: str) -> None:
+        """From now on it is this model that needs memory."""
+        self._model = model
+        self._write()
 
     def more(self) -> bool:
         """Work in parts half as large from now on; False where they are as small as it makes sense."""
-        if self.halvings >= MOST:
+        if self._now.halvings >= MOST:
             return False
-        self.halvings += 1
-        self._write(self._kills)
+        self._held[self._model] = Held(halvings=self._now.halvings + 1)
+        self._write()
         return True
+
+    def sufficed(self, seconds: float) -> None:
+        """So long memory was enough while there was work; after a day of it the next start takes parts twice as large."""
+        now = self._now
+        if now.halvings:
+            calm = now.calm + seconds
+            done = calm >= CALM
+            self._held[self._model] = Held(halvings=now.halvings - done, calm=0.0 if done else calm)
 
     def allow(self, gigabytes: float) -> tuple[str, ...]:
         """So much is allowed now (0: what is needed): where that is more than before, the next start takes usual parts again."""
         before, self._allowed = self._allowed, gigabytes
         if before and (not gigabytes or gigabytes > before):
-            self.halvings = 0
-            self._write(self._kills)
+            self._held.clear()
+            self._write()
         return ()
 
     def end(self) -> None:
-        """This end is an orderly one."""
-        self._write("")
+        """The engine was told to leave: whatever ends it now, it is not for want of memory."""
+        self._kills = ""
+        self._write()
 
-    def _write(self, kills: str) -> None:
+    def _write(self) -> None:
+        held = {model: one for model, one in self._held.items() if one.halvings}
         try:
-            paths.put(self._path, msgspec.json.encode(Kept(halvings=self.halvings, kills=kills)))
+            paths.put(self._path, msgspec.json.encode(Kept(model=self._model, held=held, kills=self._kills)))
         except OSError:  # a full disk: others say so, and this is only a memory of how much there is
             return
 

@@ -73,6 +73,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         choices = Choices(home.settings, tuple(arguments.set), teller)
         desk.asked = Asked(home.root / "asked.json")
         frugality = Frugality(home)
+        desk.leaving = frugality.end
+        if desk.stopped:
+            frugality.end()
         if frugality.was_killed:
             teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
         be_nice(choices.now.computer.priority)  # before there are children
@@ -153,6 +156,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
     chosen = swarms.applied(home, choices.begin())
     let_go()
+    frugality.begin(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
@@ -250,6 +254,8 @@ async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, f
         elif short:
             short = False
             lifecycle.hindered(None)
+        elif teller.state.phase == "contributing":
+            frugality.sufficed(LOOK_SECONDS)
         await asyncio.sleep(LOOK_SECONDS)
 
 
