@@ -1,5 +1,6 @@
 """The doors."""
 
+import os
 import subprocess
 import sys
 
@@ -113,3 +114,34 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         cli.main(["goodbye", "--remove", "everything"])
     assert "there is no everything" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("home", "words", "left"), [
+    ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
+])  # fmt: skip
+def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, left):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
+    shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
+    for path in (shared, tmp_path / home / "logs/waggle.log"):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+    assert cli.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
+    assert not (tmp_path / home / "logs").exists()
+    assert shared.exists() == left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
+@pytest.mark.parametrize(("answer", "left"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
+def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, left):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/waggle.log").write_bytes(b"x" * 2000)
+    person, terminal = os.openpty()
+    os.write(person, answer)
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert cli.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == left
+    os.close(person)
+    assert "2.0 kB" in capsys.readouterr().out
+    assert (tmp_path / "logs/waggle.log").exists() == left

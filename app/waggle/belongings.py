@@ -33,6 +33,8 @@ OF_CACHE: dict[Kind, tuple[str, ...]] = {
     "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
 }  # fmt: skip
 
+SHARED: tuple[Kind, ...] = tuple(OF_CACHE)  # by every home of this person
+
 
 class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     """Files of one kind."""
@@ -56,6 +58,12 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     size: int
     spared: tuple[Spared, ...] = ()
+
+
+def kept(home: paths.Home) -> tuple[Kind, ...]:
+    """What stays unless it is named: who one is, and of a home beside the usual one also what the usual one needs."""
+    usual = _real(home.root) == _real(paths.home_in(None).root)
+    return KEPT if usual else (*KEPT, *SHARED)
 
 
 def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:

@@ -103,7 +103,10 @@ def parser() -> argparse.ArgumentParser:
     goodbye = doors.add_parser("goodbye", help="list what Waggle keeps on this computer, and remove what you choose of it")
     _shared(goodbye)
     goodbye.add_argument(
-        "--remove", type=_kinds, metavar="KINDS", help="names of the list with commas between them; all: all but who you are"
+        "--remove",
+        type=_kinds,
+        metavar="KINDS",
+        help="names of the list, with commas between; all: all but who you are, and with --home but what homes share",
     )
     goodbye.add_argument("--json", action="store_true", help="with --remove: say what was done as JSON")
     goodbye.set_defaults(door=_goodbye)

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 import msgspec
 
 from waggle import belongings, paths
-from waggle.belongings import KEPT, KINDS, Belonging, Kind, Removed
+from waggle.belongings import KINDS, Belonging, Kind, Removed
 from waggle.engine import control
 from waggle.errors import EngineError
 from waggle.protocol.commands import Stop
@@ -35,27 +35,40 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.remove is None:
         sys.stdout.write(listing(belongings.found(home, paths.cache()), home))
         return 0
+    kinds = meant(arguments.remove, home)
+    if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
+        return 1
     _stop(home)
-    done = belongings.remove(home, paths.cache(), arguments.remove)
+    done = belongings.remove(home, paths.cache(), kinds)
     sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
     return 1 if any(one.spared for one in done) else 0
 
 
-def chosen(words: str) -> frozenset[Kind]:
-    """The kinds that are named with commas between them; `all` is all but the identity. Raises argparse's own error."""
-    named = {word.strip() for word in words.split(",")}
-    if "all" in named:
-        named = named - {"all"} | {kind for kind in KINDS if kind not in KEPT}
-    if strange := named - set(KINDS):
+def chosen(words: str) -> frozenset[str]:
+    """What is named with commas between, kinds or `all`. Raises argparse's own error."""
+    named = frozenset(word.strip() for word in words.split(","))
+    if strange := named - {"all", *KINDS}:
         raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(strange))}; there are all, {', '.join(KINDS)}")
-    return frozenset(kind for kind in KINDS if kind in named)
+    return named
+
+
+def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
+    """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
+    stays = belongings.kept(home)
+    return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
+
+
+def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
+    """Show the person at the terminal what goes, and ask."""
+    going = tuple(one for one in belongings.found(home, paths.cache()) if one.kind in kinds)
+    sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def listing(found: Iterable[Belonging], home: paths.Home) -> str:
     """One line a kind, and how to remove it."""
-    rows = [
-        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
-    ]
+    rows = _rows(found)
     head = f"In {home.root} and {paths.cache()}:"
     if not rows:
         return f"{head} nothing of Waggle.\n"
@@ -69,6 +82,12 @@ def report(done: Iterable[Removed]) -> str:
         lines.append(f"removed {one.kind}: {one.files} {_files(one.files).rstrip()}, {_size(one.size)}")
         lines += [f"  could not be removed: {each.path}: {each.reason}" for each in one.spared]
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
+
+
+def _rows(found: Iterable[Belonging]) -> list[str]:
+    return [
+        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
+    ]
 
 
 def _files(count: int) -> str:

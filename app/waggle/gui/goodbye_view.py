@@ -54,14 +54,14 @@ def done_words(one: Removed) -> str:
 class Keep(QWidget):
     """One kind: whether it goes, what it is, how large."""
 
-    def __init__(self, look: Look, one: Belonging) -> None:
+    def __init__(self, look: Look, one: Belonging, *, goes: bool) -> None:
         super().__init__()
         self.kind = one.kind
         self.box = QCheckBox(tr(TITLES[one.kind]))
         self.box.setFont(look.font("strong"))
         self.box.setAccessibleName(tr("Remove: %1, %2").replace("%1", tr(TITLES[one.kind])).replace("%2", size(one.size)))
         self.box.setAccessibleDescription(tr(NOTES[one.kind]))
-        self.box.setChecked(one.kind not in KEPT)
+        self.box.setChecked(goes)
         self.box.setFixedWidth(look.px(230))
         note = Line(look, tr(NOTES[one.kind]), "small", "text_soft")
         amount = Line(look, size(one.size), "label", right=True)
@@ -98,14 +98,14 @@ class GoodbyeView(QFrame):
         ))  # fmt: skip
         self._asked = False
 
-    def show_found(self, found: tuple[Belonging, ...], *, can_back_up: bool) -> None:
-        """List what is here; all of it is chosen but who one is."""
+    def show_found(self, found: tuple[Belonging, ...], *, can_back_up: bool, kept: tuple[Kind, ...] = KEPT) -> None:
+        """List what is here; all of it is chosen but what is kept."""
         self._found, self._asked = found, False
         while (item := self._rows.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
-        self._keeps = [Keep(self._look, one) for one in found]
+        self._keeps = [Keep(self._look, one, goes=one.kind not in kept) for one in found]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)

@@ -8,6 +8,7 @@ from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle import paths
+from waggle.belongings import kept
 from waggle.gui.energy import EnergyCard
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
@@ -153,7 +154,7 @@ class You(Page):
             return
         self._leaving = True
         can_back_up = self._state.ready is not None and self._state.phase not in RESTING
-        self._goodbye.show_found(found_in(self._home), can_back_up=can_back_up)
+        self._goodbye.show_found(found_in(self._home), can_back_up=can_back_up, kept=kept(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
