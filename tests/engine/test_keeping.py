@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
-from waggle.errors import CheckpointError
+from waggle.errors import CheckpointError, Stopped
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
 from waggle.policy.training import Training
@@ -218,6 +218,61 @@ def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
     again.training = Training("lean")
     saved, _, _ = restore(tmp_path, again, again, "b")
     assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
+
+
+class Slow:
+    """A clock that each step moves by so many seconds, and a person who stops after so many steps."""
+
+    def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30) -> None:
+        self.policy, self.now, self.told = policy, 0.0, []
+        self._seconds, self._left = seconds, stops_after
+
+    def step(self, batches, params) -> StepMetrics:
+        params.pause_point()
+        self.now += self._seconds
+        return self.policy.step(batches, params)
+
+    def pause_point(self) -> None:
+        if self.policy.steps >= self._left:
+            raise Stopped
+
+    def restore(self, root: Path):
+        return restore(
+            root, self.policy, self, "b", pause_point=self.pause_point, told=lambda *how_far: self.told.append(how_far),
+            clock=lambda: self.now,
+        )  # fmt: skip
+
+
+def many_rounds_in_the_journal(root: Path) -> Counting:
+    node = Node(root)
+    for _ in range(8):
+        node.play()
+    assert folders(root) == ["r00000001"]
+    return node.policy
+
+
+def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothing(tmp_path):
+    whole = many_rounds_in_the_journal(tmp_path)
+    with pytest.raises(Stopped):
+        Slow(Counting(), 100.0, stops_after=5).restore(tmp_path)
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+    again = Slow(Counting(), 0.1)
+    saved, checkpointed, _ = again.restore(tmp_path)
+    assert (saved.round, checkpointed, again.policy.steps) == (8, 5, 8)
+    assert np.array_equal(again.policy.weights, whole.weights)
+
+
+def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_not_begin_it_anew(tmp_path):
+    many_rounds_in_the_journal(tmp_path)
+    quick = Slow(Counting(), 0.1)
+    quick.restore(tmp_path)
+    assert (quick.told, folders(tmp_path)) == ([], ["r00000001"])
+    slow = Slow(Counting(), 1000.0)
+    saved, checkpointed, _ = slow.restore(tmp_path)
+    assert slow.told == [(done, 7) for done in range(1, 7)]
+    assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
+    assert (saved.round, checkpointed) == (8, 8)
+    assert Node(tmp_path).round == 8
 
 
 def killed_after(root: Path, operations: int, work) -> bool:

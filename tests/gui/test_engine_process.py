@@ -8,7 +8,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import waggle
-from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
+from waggle.engine.main import LEAVING_SECONDS
+from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
 from waggle.protocol import events
 from waggle.protocol.commands import Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -91,6 +92,10 @@ def test_an_engine_that_is_not_understood_is_ended(engine: Callable[[str], Made]
     assert isinstance(failed, events.EngineFailed)
     assert words in failed.title
     assert kinds(told) == ["EngineFailed"]
+
+
+def test_an_engine_that_is_started_meanwhile_waits_longer_for_the_one_before_than_its_window_does() -> None:
+    assert FAREWELL < LEAVING_SECONDS
 
 
 def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:

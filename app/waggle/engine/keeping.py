@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from waggle.errors import CheckpointError
+from waggle.errors import CheckpointError, Stopped
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
@@ -17,6 +17,8 @@ from waggle.sapo.seams import Policy
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
+TOLD_SECONDS = 1.0  # of learning again, before it is told
+WORTH_SECONDS, REPLAYED_SECONDS = 60.0, 1800.0  # of learning again, that are worth a checkpoint, and that no kill may cost
 AGAIN_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
 
 
@@ -127,14 +129,64 @@ class Keeper:
         return size
 
 
-def restore(root: Path, policy: Trained, learn: Policy, base: str) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:
-    """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside."""
+def unheard(done: int, total: int) -> None:
+    """The ear of whoever does not want to know how far it is."""
+
+
+def restore(
+    root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
+    told: Callable[[int, int], None] = unheard, clock: Callable[[], float] = time.monotonic,
+) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
+    """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
+
+    `told` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
+    and when the pause point raises Stopped: the next start goes on from there.
+    """
     found, aside = checkpoint.load_newest(root, policy, base)
-    saved, checkpointed = found, found.round if found else None
-    for entry in journal.entries(root, found.round, base) if found else ():
-        journal.learn_again(learn.step, entry)
-        saved = entry.saved
-    if found:
-        other = journal.mend(root, max(found.round, journal.newest(root)))
-        aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
-    return saved, checkpointed, aside
+    if found is None:
+        return None, None, aside
+    replay = _Replay(root, policy, found, clock)
+    total = sum(1 for _ in journal.entries(root, found.round, base))
+    for done, entry in enumerate(journal.entries(root, found.round, base)):
+        if replay.is_long:
+            told(done, total)
+        try:
+            journal.learn_again(learn.step, entry, pause_point)
+        except Stopped:
+            replay.keep()
+            raise
+        replay.went_on(entry.saved)
+    replay.keep()
+    other = journal.mend(root, max(replay.kept.round, journal.newest(root)))
+    aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
+    return replay.saved, replay.kept.round, aside
+
+
+@dataclass
+class _Replay:
+    """How far a journal was learned again, and what of that a checkpoint has."""
+
+    root: Path
+    policy: Trained
+    kept: Saved
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self.saved, self._began, self._since = self.kept, self.clock(), self.clock()
+
+    @property
+    def is_long(self) -> bool:
+        return self.clock() - self._began >= TOLD_SECONDS
+
+    def went_on(self, saved: Saved) -> None:
+        self.saved = saved
+        if self.clock() - self._since >= REPLAYED_SECONDS:
+            self.keep()
+
+    def keep(self) -> None:
+        """Where it took long enough to be worth a checkpoint."""
+        if self.saved is not self.kept and self.clock() - self._since >= WORTH_SECONDS:
+            with suppress(CheckpointError):  # the journal has all of it
+                checkpoint.save(self.root, self.policy, self.saved)
+                self.kept = self.saved
+            self._since = self.clock()

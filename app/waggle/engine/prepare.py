@@ -95,7 +95,7 @@ async def prepare(
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
-    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller)
+    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate)
 
     _tell_part(teller, 4)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
@@ -170,10 +170,11 @@ def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) ->
 
 
 async def _restored(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller
+    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate
 ) -> tuple[checkpoint.Saved | None, int | None]:
-    """The state to go on from, and the round of the checkpoint that it was restored from."""
-    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base)
+    """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
+    told = partial(_tell_replay, teller)
+    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=gate, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     for one in aside:
         teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
@@ -263,6 +264,11 @@ def _tell_refused(teller: Teller) -> None:
 
 def _tell_short(teller: Teller, what: str) -> None:
     teller.tell_soon(events.Warned(title=what, advice="Nothing was lost. Closing other programs makes room."))
+
+
+def _tell_replay(teller: Teller, done: int, total: int) -> None:
+    part = f"Learning again what came after the last checkpoint: {done} of {total} rounds"
+    teller.tell_soon(events.Preparing(part=part, done=3, parts=len(PARTS)))
 
 
 def _tell_part(teller: Teller, number: int) -> None:

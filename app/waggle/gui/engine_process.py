@@ -15,7 +15,7 @@ from waggle.protocol.commands import AnyCommand, Stop
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
-FAREWELL = 10.0  # seconds an engine is given to leave
+FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
 KEPT_LINES = 80  # of its stderr, for a report
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ import zstandard
 
 from waggle.errors import UNREADABLE
 from waggle.policy.checkpoint import Saved, is_of
-from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams
+from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams, nothing
 from waggle.rl.objective import Clip
 
 NAME = re.compile(r"^journal-r(\d{8})$")
@@ -93,8 +93,9 @@ def entries(root: Path, after: int, base: str) -> Iterator[Entry]:
                 yield entry
 
 
-def learn_again(learn: Learn, entry: Entry) -> None:
-    """Take the step of an entry."""
+def learn_again(learn: Learn, entry: Entry, pause_point: Callable[[], None] = nothing) -> None:
+    """Take the step of an entry; raises Stopped from the pause point, before anything changed."""
+    pause_point()
     if not entry.lessons:
         return
     params = StepParams(
@@ -103,6 +104,7 @@ def learn_again(learn: Learn, entry: Entry) -> None:
         clip=Clip(*entry.clip),
         value_share=entry.value_share,
         max_gradient_norm=entry.max_gradient_norm,
+        pause_point=pause_point,
     )
     learn([_batch(lesson) for lesson in entry.lessons], params)
 
