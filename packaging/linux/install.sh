@@ -7,19 +7,27 @@ place="$HOME/.local/opt/waggle"
 entry="$data/applications/io.waggle.Waggle.desktop"
 icon="$data/icons/hicolor/scalable/apps/io.waggle.Waggle.svg"
 link="$HOME/.local/bin/waggle"
+here="$(cd "$(dirname "$0")" && pwd -P)"
 
-rm -rf "$place"
-rm -f "$entry" "$icon" "$link"
 if [ "${1:-}" = "--uninstall" ]; then
+    rm -rf "$place" "$place.new" "$place.old"
+    rm -f "$entry" "$icon" "$link"
     update-desktop-database "$data/applications" 2>/dev/null || true
     echo "Waggle is removed."
     exit 0
 fi
-here="$(cd "$(dirname "$0")" && pwd)"
+if [ -d "$place" ] && [ "$here" = "$(cd "$place" && pwd -P)" ]; then
+    echo "This Waggle is installed already. Run the install.sh of the archive that you unpacked; --uninstall removes this one." >&2
+    exit 1
+fi
 mkdir -p "$(dirname "$place")" "$(dirname "$entry")" "$(dirname "$icon")" "$(dirname "$link")"
-cp -R "$here" "$place"
+rm -rf "$place.new" "$place.old"
+cp -R "$here" "$place.new" # all of it first: where the disk is too full, the Waggle of before is still there
+if [ -e "$place" ]; then mv "$place" "$place.old"; fi
+mv "$place.new" "$place"
+rm -rf "$place.old"
 sed "s#^Exec=waggle#Exec=\"$place/waggle\"#" "$here/io.waggle.Waggle.desktop" > "$entry"
 cp "$here/waggle.svg" "$icon"
-ln -s "$place/waggle" "$link"
+ln -sf "$place/waggle" "$link"
 update-desktop-database "$data/applications" 2>/dev/null || true
 echo "Waggle is in your menu, and in $place."

@@ -108,5 +108,26 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     entry = home / f".local/share/applications/{make_linux.NAME}.desktop"
     assert f'Exec="{home}/.local/opt/waggle/waggle" %u' in entry.read_text(encoding="utf-8")
     subprocess.run([home / ".local/bin/waggle"], check=True)
-    subprocess.run([*script, "--uninstall"], env=environment, check=True, capture_output=True)
+    assert {path.name for path in (home / ".local/opt").iterdir()} == {"waggle"}
+    installed = ["sh", str(home / ".local/opt/waggle/install.sh")]
+    again = subprocess.run(installed, env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "installed already" in again.stderr
+    subprocess.run([home / ".local/bin/waggle"], check=True)
+    subprocess.run([*installed, "--uninstall"], env=environment, check=True, capture_output=True)
     assert not [path for path in home.rglob("*") if not path.is_dir() and path.name != "mimeinfo.cache"]
+
+
+def test_an_upgrade_that_finds_no_room_leaves_the_waggle_of_before(tmp_path):
+    home, place, unpacked = tmp_path / "home", tmp_path / "home/.local/opt/waggle", tmp_path / "unpacked"
+    place.mkdir(parents=True)
+    (place / "waggle").write_text("earlier", encoding="utf-8")
+    unpacked.mkdir()
+    shutil.copy(HERE / "linux/install.sh", unpacked)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cp").write_text("#!/bin/sh\necho No space left on device >&2\nexit 1\n", encoding="utf-8")
+    (tmp_path / "bin/cp").chmod(0o755)
+    environment = {"HOME": str(home), "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", str(unpacked / "install.sh")], env=environment, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert (place / "waggle").read_text(encoding="utf-8") == "earlier"
