@@ -5,13 +5,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QProcess
 from PySide6.QtGui import QHelpEvent, QTextDocument
 from PySide6.QtWidgets import QToolTip
 
 import waggle
-from waggle.gui.help_page import HelpPage
-from waggle.gui.journal import Journal, Notes
+from waggle.gui.help_page import HelpPage, Log
+from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
 from waggle.protocol.events import EngineFailed, EngineStopped
 from waggle.protocol.state import State
 
@@ -89,3 +90,74 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
     shown = next(each for each in qapp.topLevelWidgets() if each.objectName() == "qtooltip_label")
     assert shown.width() < 1000, "it is broken into lines"
     QToolTip.hideText()
+
+
+@pytest.mark.qt_log_ignore("propagateSizeHints")
+def test_a_report_stays_while_it_is_read(look, qtbot):
+    journal = Journal()
+    for number in range(60):
+        journal.complain(f"line {number}")
+    page, state = HelpPage(look, journal, None), State(phase="contributing")
+    qtbot.addWidget(page)
+    page.resize(900, 640)
+    page.show()
+    page.show_state(state, 0.0)
+    read, words = page._report._text, page._report._text.toPlainText()
+    bar = read.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    at = bar.value()
+    assert at > 0
+    page.show_state(replace(state, round=1), 0.0)
+    assert (read.toPlainText(), bar.value()) == (words, at)
+    bar.setValue(0)
+    read.selectAll()
+    page.show_state(replace(state, round=2), 0.0)
+    assert read.textCursor().selectedText()
+    page.show_state(replace(state, phase="problem", round=2), 0.0)
+    assert read.toPlainText() != words, "a failure is in every report"
+    page.show_state(replace(state, phase="problem", round=3), 0.0)
+    assert "3" in read.toPlainText()
+
+
+@pytest.mark.qt_log_ignore("propagateSizeHints")
+def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
+    journal = Journal()
+    for number in range(200):
+        journal.complain(f"line {number}")
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    log.resize(900, 300)
+    log.show()
+    view, model = log._view, log.model
+    view.setCurrentIndex(model.index(100, 0))
+    view.scrollTo(model.index(90, 0), view.ScrollHint.PositionAtTop)
+    qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 90)
+    top = view.indexAt(QPoint(4, 4)).data()
+    journal.complain("newer")
+    journal.complain("newest")
+    log.catch_up()
+    qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 92)
+    assert view.indexAt(QPoint(4, 4)).data() == top
+    assert view.currentIndex().row() == 102
+    assert model.index(0, 0).data().endswith("newest")
+    view.scrollToTop()
+    journal.complain("newest of all")
+    log.catch_up()
+    qtbot.wait(50)
+    assert view.indexAt(QPoint(4, 4)).row() == 0
+
+
+def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
+    journal = Journal()
+    lines = JournalLines(journal)
+    journal.complain("first")
+    for _ in range(KEPT):
+        journal.complain("line")
+    lines.catch_up()
+    assert lines.rowCount() == KEPT
+    assert "first" not in lines.text()
+    lines.find("l7")
+    journal.complain("l6")
+    journal.complain("l7")
+    lines.catch_up()
+    assert [line[-2:] for line in lines.text().splitlines()] == ["l7"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -20,7 +20,7 @@ from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
-from waggle.gui.round_table import COLUMNS, rows
+from waggle.gui.round_table import COLUMNS, RoundTable, rows
 from waggle.gui.screenshots import failed
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
@@ -212,6 +212,19 @@ def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> No
     scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))
     found = [(summary.round, score and score.right) for summary, score in rows(State(rounds=played, held_out=scores))]
     assert found == [(8, 9), (3, 6), (2, None), (1, 2), (0, 0)]
+
+
+def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) -> None:
+    played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(4)]
+    table, score = RoundTable(look), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
+    table.show_rows(rows(State(rounds=tuple(played[:3]))))
+    chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
+    table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
+    table.show_rows(rows(State(rounds=tuple(played), held_out=(score,))))
+    assert (chosen.row(), table.index(2, 0).data(), table.rowCount()) == (2, "1", 4)
+    assert changed == [1], "the score came to a round that was there"
+    table.show_rows(rows(State(rounds=tuple(played[2:]))))
+    assert (chosen.isValid(), table.rowCount()) == (False, 2)
 
 
 def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent], tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle import paths
@@ -14,6 +14,7 @@ from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, card, column, head_edges, page_head, row, scrolled, text
+from waggle.gui.reading import Place, being_read
 from waggle.gui.report import redacted, report
 from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
@@ -153,6 +154,8 @@ class Log(QFrame):
         self._none = text(look, "", "small", "faint")
         self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
         self.model.modelReset.connect(self._say_what_is_there)
+        self.model.rowsInserted.connect(self._say_what_is_there)
+        Place(self._view)
         self._say_what_is_there()
         journal.added.connect(self._grown)
         head = row((text(look, tr("Log"), "heading"), 1), search, self._copy)
@@ -162,7 +165,7 @@ class Log(QFrame):
         """Only a log that is seen is read again; at most once a redraw."""
         if self._stale:
             self._stale = False
-            self.model.renew()
+            self.model.catch_up()
 
     def _say_what_is_there(self) -> None:
         nothing = not self.model.rowCount()
@@ -195,6 +198,14 @@ class Report(QFrame):
         head = row((column(text(look, tr("Report"), "heading"), about, gap=3), 1), self._copy)
         self.setLayout(column(head, self._text, gap=10, margins=(20, 16, 20, 18)))
 
+    @property
+    def is_read(self) -> bool:
+        return being_read(self._text)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._text.moveCursor(QTextCursor.MoveOperation.Start)
+
     def show_report(self, words: str) -> None:
         if words != self._text.toPlainText():
             self._text.setPlainText(words)
@@ -223,7 +234,8 @@ class HelpPage(Page):
         self._box = column(*parts, None, gap=16)
         self._area = scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
-        self._key: tuple[object, ...] = ()
+        self._ended: object = None  # what changes a report even for whoever reads it
+        self._key: object = None
         self.set_compact(False)
 
     def _racing(self) -> QFrame:
@@ -264,9 +276,9 @@ class HelpPage(Page):
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
         newest = self._journal.entries[-1] if self._journal.entries else None
-        key = (state.phase, state.round, state.problem, state.ready, newest)
-        if key != self._key:
-            self._key = key
+        ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
+        if ended != self._ended or (key != self._key and not self._report.is_read):
+            self._ended, self._key = ended, key
             self._report.show_report(report(state, self._journal.lines(), self._home))
 
 

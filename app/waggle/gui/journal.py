@@ -72,6 +72,7 @@ class Journal(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.count = 0  # of all that there ever were
         self.noted.connect(self._note)
 
     def take(self, event: AnyEvent) -> None:
@@ -91,6 +92,7 @@ class Journal(QObject):
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
+        self.count += 1
         self.added.emit()
 
 
@@ -112,17 +114,30 @@ class JournalLines(QAbstractListModel):
         super().__init__(parent)
         self._journal, self._wanted = journal, ""
         self._lines: list[str] = []
-        self.renew()
+        self._read = 0  # how many of the journal's lines were read
+        self.find("")
 
     def find(self, words: str) -> None:
-        self._wanted = words
-        self.renew()
-
-    def renew(self) -> None:
         """Read the journal again."""
+        self._wanted, self._read = words, self._journal.count
         self.beginResetModel()
-        self._lines = list(_with(self._journal.lines(), self._wanted.lower().split()))
+        self._lines = list(_with(self._journal.lines(), words.lower().split()))
         self.endResetModel()
+
+    def catch_up(self) -> None:
+        """Put what is new above what is there; what the journal has forgotten goes."""
+        new = min(self._journal.count - self._read, KEPT)
+        self._read = self._journal.count
+        fresh = list(_with(self._journal.lines()[:new], self._wanted.lower().split()))
+        if not fresh:
+            return
+        self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
+        self._lines[:0] = fresh
+        self.endInsertRows()
+        if len(self._lines) > KEPT:
+            self.beginRemoveRows(NO_INDEX, KEPT, len(self._lines) - 1)
+            del self._lines[KEPT:]
+            self.endRemoveRows()
 
     def text(self) -> str:
         return "\n".join(self._lines)

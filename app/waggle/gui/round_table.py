@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from waggle.gui import series
 from waggle.gui.look import Look
+from waggle.gui.reading import Place
 from waggle.gui.words import tr
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -59,8 +60,12 @@ def save_csv(state: State, path: Path) -> None:
         writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
+def _number(row: Row) -> int:
+    return row[0].round
+
+
 class RoundTable(QAbstractTableModel):
-    """The rows, replaced as a whole once a round."""
+    """The rows; new rounds come in above those that are there, so that what was chosen stays chosen."""
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -68,10 +73,20 @@ class RoundTable(QAbstractTableModel):
         self._rows: Sequence[Row] = ()
 
     def show_rows(self, made: Sequence[Row]) -> None:
-        if list(made) != list(self._rows):
+        before, new = self._rows, len(made) - len(self._rows)
+        if new < 0 or [_number(one) for one in made[new:]] != [_number(one) for one in before]:
             self.beginResetModel()
             self._rows = made
             self.endResetModel()
+            return
+        if new:
+            self.beginInsertRows(QModelIndex(), 0, new - 1)
+        self._rows = made
+        if new:
+            self.endInsertRows()
+        for place, (now, then) in enumerate(zip(made[new:], before, strict=True), new):
+            if now != then:
+                self.dataChanged.emit(self.index(place, 0), self.index(place, len(COLUMNS) - 1))
 
     def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
         return len(self._rows)
@@ -116,4 +131,5 @@ def round_table_view(look: Look, model: RoundTable) -> QTableView:
     head.setSectionResizeMode(1, QHeaderView.ResizeMode.Fixed)
     view.setColumnWidth(1, WHEN)
     view.setWordWrap(False)
+    Place(view)
     return view
