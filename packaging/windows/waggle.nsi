@@ -3,6 +3,7 @@
 Unicode true
 !include MUI2.nsh
 !include FileFunc.nsh
+!include LogicLib.nsh
 !define APP "Waggle"
 !define WAGGLE "$INSTDIR\Waggle.exe"
 !define UNINSTALL "Software\Microsoft\Windows\CurrentVersion\Uninstall\${APP}"
@@ -43,6 +44,58 @@ Function .onVerifyInstDir
 fine:
 FunctionEnd
 
+; a program that runs cannot be opened for writing, though it can be renamed
+!macro Held NAME
+  ${If} ${FileExists} "$INSTDIR\${NAME}"
+    ClearErrors
+    FileOpen $3 "$INSTDIR\${NAME}" a
+    ${If} ${Errors}
+      StrCpy $2 "${NAME}"
+    ${Else}
+      FileClose $3
+    ${EndIf}
+  ${EndIf}
+!macroend
+
+!macro AskToEnd WORDS
+  ${If} ${Cmd} `MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION "${WORDS}" /SD IDCANCEL IDCANCEL`
+    Abort
+  ${EndIf}
+!macroend
+
+; before anything is touched: a window is the person's to close; an engine without one is asked to leave, and given its time
+!macro EndProgram UN
+Function ${UN}EndProgram
+  ${Do}
+    StrCpy $2 ""
+    !insertmacro Held "Waggle.exe"
+    ${If} $2 == ""
+      ${ExitDo}
+    ${EndIf}
+    !insertmacro AskToEnd "Waggle is running, perhaps only as an icon beside the clock. Quit it there or in its window, then try again."
+  ${Loop}
+  ${If} ${FileExists} "$INSTDIR\waggle-console.exe"
+    DetailPrint "Stopping the engine"
+    nsExec::Exec /TIMEOUT=60000 '"$INSTDIR\waggle-console.exe" ctl stop'
+    Pop $0
+  ${EndIf}
+  ${Do}
+    ${ForEach} $1 1 20 + 1
+      StrCpy $2 ""
+      !insertmacro Held "waggle-console.exe"
+      !insertmacro Held "waggle-verifier.exe"
+      ${If} $2 == ""
+        Return
+      ${EndIf}
+      Sleep 500
+    ${Next}
+    !insertmacro AskToEnd "$2 is still running. End it, then try again."
+  ${Loop}
+FunctionEnd
+!macroend
+!insertmacro EndProgram ""
+!insertmacro EndProgram "un."
+
 !macro RemoveProgram UN
 Function ${UN}RemoveProgram
   Delete "${WAGGLE}"
@@ -57,17 +110,7 @@ FunctionEnd
 !insertmacro RemoveProgram "un."
 
 Section "Waggle"
-  ; a program that runs cannot be renamed over itself: say so before anything is touched
-again:
-  ClearErrors
-  IfFileExists "${WAGGLE}" 0 free
-  Rename "${WAGGLE}" "$INSTDIR\Waggle.old"
-  IfErrors 0 moved
-  MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION "Waggle is running. Close its window, then try again." /SD IDCANCEL IDRETRY again
-  Abort
-moved:
-  Delete "$INSTDIR\Waggle.old"
-free:
+  Call EndProgram
   Call RemoveProgram
   SetOutPath "$INSTDIR"
   File /r "${PAYLOAD}/*.*"
@@ -92,16 +135,18 @@ free:
 SectionEnd
 
 Section "Uninstall"
-  ; what Waggle learned lies in $LOCALAPPDATA\waggle and stays; only what was installed goes
+  ; what Waggle learned stays unless the person says otherwise; then Waggle removes what it wrote itself, and nothing else
+  Call un.EndProgram
+  ${IfNot} ${Silent}
+  ${AndIf} ${FileExists} "$LOCALAPPDATA\waggle\*.*"
+  ${AndIf} ${Cmd} `MessageBox MB_YESNO|MB_DEFBUTTON2 "Also remove what Waggle learned on this computer? The key that makes you who you are in your swarms stays either way." IDYES`
+    nsExec::ExecToLog '"$INSTDIR\waggle-console.exe" goodbye --remove all'
+    Pop $0
+  ${EndIf}
   Call un.RemoveProgram
   RMDir "$INSTDIR"
   Delete "$SMPROGRAMS\${APP}.lnk"
   DeleteRegKey HKCU "Software\Classes\waggle"
   DeleteRegKey HKCU "${UNINSTALL}"
   DeleteRegKey HKCU "Software\${APP}"
-  IfSilent done
-  IfFileExists "$LOCALAPPDATA\waggle\*.*" 0 done
-  MessageBox MB_YESNO|MB_DEFBUTTON2 "Also remove what Waggle learned on this computer, and the name it has in its swarm?" IDNO done
-  RMDir /r "$LOCALAPPDATA\waggle"
-done:
 SectionEnd

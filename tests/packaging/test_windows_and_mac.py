@@ -34,10 +34,23 @@ def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_
     script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
     assert "RequestExecutionLevel user" in script
     assert 'RMDir /r "$INSTDIR"' not in script
+    assert "$LOCALAPPDATA" not in "".join(line for line in script.splitlines() if "RMDir" in line or "Delete " in line)
+    assert 'waggle-console.exe" goodbye --remove all' in script
     for name in ("waggle-console.exe", "waggle-verifier.exe", "_internal", "notices"):
         assert rf'"$INSTDIR\{name}"' in script
     assert r'WriteRegStr HKCU "Software\Classes\waggle\shell\open\command"' in script
     assert "HKLM" not in script
+
+
+def test_windows_programs_are_ended_before_any_of_them_is_touched():
+    script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
+    for section, un in (("Waggle", ""), ("Uninstall", "un.")):
+        steps = script.partition(f'Section "{section}"')[2].partition("SectionEnd")[0]
+        assert steps.index(f"Call {un}EndProgram") < steps.index(f"Call {un}RemoveProgram")
+    ending = script.partition("Function ${UN}EndProgram")[2].partition("FunctionEnd")[0]
+    assert ending.index('Held "Waggle.exe"') < ending.index('waggle-console.exe" ctl stop') < ending.index("waggle-verifier.exe")
+    for name in ("Waggle.exe", "waggle-console.exe", "waggle-verifier.exe"):
+        assert f'!insertmacro Held "{name}"' in ending
 
 
 @pytest.mark.parametrize(("named", "numbers"), [("1.2.3", "1.2.3.0"), ("1.2.3.dev45", "1.2.3.45"), ("1.2.3.dev70000", "1.2.3.0")])
