@@ -24,5 +24,5 @@ def test_the_log_is_added_up_and_another_file_is_refused(tmp_path: Path) -> None
         "churn_minutes": 3.0, "churn_joined": 60, "churn_left": 40, "churn_stuck_nodes": 2, "churn_left_open": 0,
     }  # fmt: skip
     log.write_text("no log")
-    with pytest.raises(LabError, match="not a log of churn"):
+    with pytest.raises(LabError, match="not a run of churn"):
         churn.read(log)

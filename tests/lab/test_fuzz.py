@@ -3,7 +3,6 @@
 import argparse
 import resource
 
-import msgspec
 import pytest
 
 from waggle.errors import LabError
@@ -56,11 +55,11 @@ def test_what_the_fuzzer_stopped_at_is_written_down_with_the_reason(tmp_path):
     assert (stopped.kind, stopped.says) == ("timeout", "==7== ERROR: libFuzzer: timeout after 10 seconds")
 
 
-@pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", msgspec.json.encode(slice_of("invite", 1))[:-9]])
+@pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"no log"])
 def test_a_file_that_is_no_log_is_refused_and_left_as_it_is(tmp_path, content):
     log = tmp_path / "log.jsonl"
     log.write_bytes(content)
-    with pytest.raises(LabError, match="is not a log"):
+    with pytest.raises(LabError, match="is not a slice of fuzzing"):
         fuzz.read(log)
     assert log.read_bytes() == content
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from waggle import paths
 from waggle.errors import LabError
-from waggle.lab import bench_report, here
+from waggle.lab import bench_report, here, lines
 from waggle.lab.bench_cells import CELLS, EQUAL
 
 MODULES = {"waggle": "waggle", "trl": "trl", "genrl": "genrl"}
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.report:
         for cell, side in _missing(arguments, book):
             _say(f"{cell}, {side} ...")
-            _keep(book, _measured(cell, side))
+            lines.append(book, _measured(cell, side))
     runs = bench_report.read(book)
     _say(bench_report.table(runs))
     (folder / "figures.json").write_text(json.dumps(bench_report.figures(runs), indent=2) + "\n", encoding="utf-8")
@@ -92,11 +92,6 @@ def _measured(cell: str, side: str) -> dict[str, object]:
         raise LabError(f"{cell} of {side} could not be measured: {done.stderr.strip()[-300:]}")
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return {"cell": cell, "side": side, "commit": here.commit(), "machine": here.machine()} | found
-
-
-def _keep(book: Path, line: dict[str, object]) -> None:
-    with book.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def _say(line: str) -> None:

@@ -1,13 +1,11 @@
 """What was measured, as a table for people and as the figures that documents may quote: medians of all rounds of a side."""
 
-import json
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from waggle.lab import bench_cells, bench_limits
+from waggle.lab import bench_cells, bench_limits, lines
 from waggle.lab.bench_cells import CELLS, EQUAL
 from waggle.lab.bench_clock import ROUND
 from waggle.lab.bench_limits import Limits
@@ -54,15 +52,8 @@ class Run:
 
 
 def read(book: Path) -> list[Run]:
-    """All lines so far."""
-    if not book.exists():
-        return []
-    return [_run(json.loads(line)) for line in book.read_text(encoding="utf-8").splitlines()]
-
-
-def _run(line: dict[str, Any]) -> Run:
-    line.pop("machine")
-    return Run(**(line | {"limits": Limits(**line["limits"]) if line.get("limits") else None}))
+    """All lines so far; raises LabError."""
+    return lines.read(book, Run, "a run of the benchmark", "--out")
 
 
 def of(runs: Sequence[Run], cell: str, side: str = "waggle") -> list[Run]:

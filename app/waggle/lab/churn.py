@@ -19,8 +19,7 @@ import msgspec
 import psutil
 
 from waggle import paths
-from waggle.errors import UNREADABLE, LabError
-from waggle.lab import here
+from waggle.lab import here, lines
 from waggle.lab.scale_real import Believing, made_up
 from waggle.swarm import identity as identities
 from waggle.swarm import seed
@@ -75,20 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
     read(arguments.log)  # a file that is no log is refused before anything else
     with tempfile.TemporaryDirectory(prefix="waggle-churn-") as folder:
         met = asyncio.run(churn(arguments.nodes, arguments.minutes * 60, Path(folder)))
-    arguments.log.parent.mkdir(parents=True, exist_ok=True)
-    with arguments.log.open("ab") as file:
-        file.write(msgspec.json.encode(met) + b"\n")
+    lines.append(arguments.log, met)
     total = figures(read(arguments.log))
     sys.stdout.write("".join(f"{name:24}{value:10g}\n" for name, value in total.items()))
     return 1 if total["churn_stuck_nodes"] else 0
 
 
-def read(log: Path) -> tuple[Slice, ...]:
+def read(log: Path) -> list[Slice]:
     """The runs in a log, oldest first; raises LabError."""
-    try:
-        return tuple(msgspec.json.decode(line, type=Slice) for line in log.read_bytes().splitlines()) if log.exists() else ()
-    except (OSError, *UNREADABLE) as error:
-        raise LabError(f"{log} is not a log of churn: {error}.", "Choose another --log.") from error
+    return lines.read(log, Slice, "a run of churn", "--log")
 
 
 def figures(slices: Sequence[Slice]) -> dict[str, float]:

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 
 from waggle import paths
-from waggle.errors import UNREADABLE, LabError
-from waggle.lab import decoders, here
+from waggle.errors import LabError
+from waggle.lab import decoders, here, lines
 
 SLICE_S = 300  # of one process: what a kill may cost
 MAX_INPUT = 1 << 16  # bytes: beyond the limits of all but payloads, which repeat themselves
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         for seconds in _slices(arguments.minutes * 60):
             for name in names:
                 slice_ = fuzz(name, seconds, arguments.corpus, arguments.seeds)
-                _append(log, slice_)
+                lines.append(log, slice_)
                 found += len(slice_.findings)
                 sys.stderr.write(_line(slice_))
     finally:
@@ -85,12 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def read(log: Path) -> tuple[Slice, ...]:
+def read(log: Path) -> list[Slice]:
     """The slices in a log, oldest first; raises LabError."""
-    try:
-        return tuple(msgspec.json.decode(line, type=Slice) for line in log.read_bytes().splitlines()) if log.exists() else ()
-    except (OSError, *UNREADABLE) as error:
-        raise LabError(f"{log} is not a log of fuzzing: {error}.", "Choose another --log.") from error
+    return lines.read(log, Slice, "a slice of fuzzing", "--log")
 
 
 def clean_seconds(slices: Sequence[Slice]) -> dict[str, float]:
@@ -180,12 +177,6 @@ def finding(path: Path, said: str) -> Finding:
 def _cpu_of_children() -> float:
     used = os.times()
     return used.children_user + used.children_system
-
-
-def _append(log: Path, slice_: Slice) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        file.write(msgspec.json.encode(slice_) + b"\n")
 
 
 def _line(slice_: Slice) -> str:

@@ -1,15 +1,13 @@
 """What one simulated swarm measured, and the book that keeps it: a JSON line for each finished run."""
 
-import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE, LabError
+from waggle.lab import lines
 
-BEGINNING = b'{"key":'  # of every line of a book
 BIN = 10  # rounds that one point of a thinned curve is the mean of
 
 
@@ -71,7 +69,7 @@ class Book(Generic[Finished]):
 
     def __init__(self, path: Path, kind: type[Finished]) -> None:
         self._path = path
-        self._runs = {run.key: run for run in _read(path, kind)}
+        self._runs = {run.key: run for run in lines.read(path, kind, "a finished run", "--out")}
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._runs
@@ -85,25 +83,5 @@ class Book(Generic[Finished]):
 
     def keep(self, run: Finished) -> None:
         """Write a finished run down; it survives whatever comes after."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(run) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        lines.append(self._path, run)
         self._runs[run.key] = run
-
-
-def _read(path: Path, kind: type[Finished]) -> Iterable[Finished]:
-    if not path.exists():
-        return
-    *whole, torn = path.read_bytes().split(b"\n")
-    for number, line in enumerate(whole, 1):
-        try:
-            yield msgspec.json.decode(line, type=kind)
-        except UNREADABLE as error:
-            raise LabError(f"Line {number} of {path} is not a finished run: {error}.", "Choose another --out.") from error
-    if torn:  # cut off in the middle of a write
-        if torn[: len(BEGINNING)] != BEGINNING[: len(torn)]:
-            raise LabError(f"The last line of {path} is not a finished run.", "Choose another --out.")
-        with path.open("r+b") as file:
-            file.truncate(path.stat().st_size - len(torn))

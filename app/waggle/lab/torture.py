@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from waggle import paths
 from waggle.errors import CheckpointError, LabError
-from waggle.lab import calm
+from waggle.lab import calm, lines
 from waggle.lab.victim import Victim, database_is_whole, recorded
 from waggle.policy import checkpoint, journal
 from waggle.policy.choose import open_policy
@@ -118,8 +118,7 @@ def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]
         kill = _kill(node, target, noise)
         if kill is not None:
             done.append(kill)
-            with (out / "kills.jsonl").open("ab") as file:
-                file.write(msgspec.json.encode(kill) + b"\n")
+            lines.append(out / "kills.jsonl", kill)
             sys.stdout.write(f"{len(done)} {kill}\n")
             sys.stdout.flush()
     for node in nodes:
@@ -210,8 +209,7 @@ def _same(mine: tuple[checkpoint.Arrays, checkpoint.Arrays], theirs: tuple[check
 
 
 def read_kills(out: Path) -> list[Kill]:
-    path = out / "kills.jsonl"
-    return [msgspec.json.decode(line, type=Kill) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return lines.read(out / "kills.jsonl", Kill, "a kill", "--out")
 
 
 def summary(out: Path) -> dict[str, object]:
