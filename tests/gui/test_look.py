@@ -1,10 +1,19 @@
 """Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
 
+import sys
+from pathlib import Path
+
 import pytest
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from waggle import paths
+from waggle.gui import motion
+from waggle.gui.controls import Picker
 from waggle.gui.look import Look, load_fonts, tokens
+from waggle.gui.settings_rows import PARTS, control
 
 GROUNDS = ("window", "rail", "surface", "sunken")
 TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
@@ -76,3 +85,85 @@ def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
 
 def test_style_sheet_has_no_hole(look: Look) -> None:
     assert "$" not in look.style_sheet()
+
+
+class System(QObject):
+    """A system that was set to be light or dark: none can be had in a test."""
+
+    colorSchemeChanged = Signal(object)  # noqa: N815
+    contrastPreferenceChanged = Signal(object)  # noqa: N815
+
+    def __init__(self, scheme: Qt.ColorScheme, contrast: Qt.ContrastPreference) -> None:
+        super().__init__()
+        self.own = self.scheme = scheme
+        self.contrast = contrast
+
+    def accessibility(self) -> "System":
+        return self
+
+    def contrastPreference(self) -> Qt.ContrastPreference:
+        return self.contrast
+
+    def colorScheme(self) -> Qt.ColorScheme:
+        return self.scheme
+
+    def setColorScheme(self, scheme: Qt.ColorScheme) -> None:
+        changed, self.scheme = scheme != self.scheme, scheme
+        if changed:
+            self.colorSchemeChanged.emit(scheme)
+
+    def unsetColorScheme(self) -> None:
+        self.setColorScheme(self.own)
+
+
+def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = System(Qt.ColorScheme.Light, Qt.ContrastPreference.NoPreference)
+    monkeypatch.setattr(QGuiApplication, "styleHints", lambda: system)
+    look = Look("system")
+    assert look.mode == "light"
+    look.use("dark")
+    assert (look.theme, look.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
+    look.use("system")
+    assert (look.mode, system.scheme) == ("light", Qt.ColorScheme.Light)
+    system.own = Qt.ColorScheme.Dark
+    system.unsetColorScheme()
+    assert look.mode == "dark", "the system became dark"
+    system.contrast = Qt.ContrastPreference.HighContrast
+    system.contrastPreferenceChanged.emit(system.contrast)
+    assert look.mode == "high_contrast"
+    look.use("light")
+    assert system.scheme == Qt.ColorScheme.Light
+
+
+@pytest.mark.parametrize(
+    ("answers", "unwanted"),
+    [(["v v b false", ""], True), (["v v b true", ""], False), (["", 'v v s "0"'], True), (["v v b true", 'v v s "1"'], False),
+     (["", ""], None)],
+)  # fmt: skip
+def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool | None) -> None:
+    assert motion.still(answers) is unwanted
+
+
+@pytest.mark.parametrize(
+    ("said", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
+)
+def test_motion_as_the_system_is_as_the_system(
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
+    said: str, moves: bool, words: str,
+) -> None:  # fmt: skip
+    bus = tmp_path / "busctl"
+    bus.write_text(f"#!/bin/sh\ncase \"$*\" in *enable-animations) echo '{said}';; esac\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sys, "platform", "linux")
+    request.addfinalizer(motion.is_unwanted.cache_clear)
+    motion.is_unwanted.cache_clear()
+    assert look.moves == moves
+    row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
+    picker = control(look, row)
+    qtbot.addWidget(picker)
+    assert isinstance(picker, Picker)
+    picker.show_value("system")
+    assert picker.currentText().startswith(words)

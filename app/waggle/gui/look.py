@@ -7,11 +7,12 @@ from typing import Literal
 
 import msgspec
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap, QStyleHints
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication, QStyle
+from PySide6.QtWidgets import QApplication
 
 from waggle import paths
+from waggle.gui import motion
 from waggle.gui.language import from_right
 
 Mode = Literal["light", "dark", "high_contrast"]
@@ -73,8 +74,25 @@ def _renderer(name: str, colour: str) -> QSvgRenderer:
     return QSvgRenderer(QByteArray(_drawing(name).replace("currentColor", colour).encode()))
 
 
-def _system_mode() -> Mode:
-    return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
+SCHEMES: dict[Mode, Qt.ColorScheme] = {
+    "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark, "high_contrast": Qt.ColorScheme.Dark,
+}  # fmt: skip
+
+
+def _system_mode(hints: QStyleHints) -> Mode:
+    if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+        return "high_contrast"
+    return "dark" if hints.colorScheme() == Qt.ColorScheme.Dark else "light"
+
+
+def _mode(theme: Theme) -> Mode:
+    """What a theme is here and now; the system's own parts, such as title bars and file dialogs, are asked to be so too."""
+    hints = QGuiApplication.styleHints()
+    if theme == "system":
+        hints.unsetColorScheme()
+        return _system_mode(hints)
+    hints.setColorScheme(SCHEMES[theme])
+    return theme
 
 
 class Look(QObject):
@@ -85,18 +103,20 @@ class Look(QObject):
     def __init__(self, theme: Theme = "system", parent: QObject | None = None, *, text_percent: int = 100) -> None:
         super().__init__(parent)
         self.theme: Theme = theme
-        self.mode: Mode = _system_mode() if theme == "system" else theme
+        self.mode: Mode = _mode(theme)
         self.space = tokens().space
         self.less_motion: LessMotion = "system"
         self._fonts: dict[str, QFont] = {}
         self.set_text(text_percent)
         load_fonts()
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._system_changed)
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._system_changed)
+        hints.accessibility().contrastPreferenceChanged.connect(self._system_changed)
 
     def use(self, theme: Theme) -> None:
         """Switch the whole window to a theme, at once."""
-        self.theme = theme
-        self.mode = _system_mode() if theme == "system" else theme
+        self.theme = theme  # first: asking for a scheme is heard as a change of the system's
+        self.mode = _mode(theme)
         self.dress()
         self.changed.emit()
 
@@ -112,10 +132,8 @@ class Look(QObject):
 
     @property
     def moves(self) -> bool:
-        """Whether things may move. Where a system says that they should not, Qt's styles animate for no time at all."""
-        if self.less_motion == "system":
-            return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
-        return self.less_motion == "off"
+        """Whether things may move."""
+        return not motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
 
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""
@@ -174,7 +192,7 @@ class Look(QObject):
         return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
 
     def _system_changed(self) -> None:
-        if self.theme == "system":
+        if self.theme == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
             self.use("system")
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from waggle.gui import motion
 from waggle.gui.controls import Field, Number, Picker, Switch
 from waggle.gui.language import NAMES
 from waggle.gui.look import Look
@@ -63,6 +64,8 @@ class Part(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
+MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
+
 WHEN = Part("when", later("When"), (
     Row("when.only_on_power", later("Not on battery"), later("Waits while this computer is not plugged in."), Toggle()),
     Row("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
@@ -108,7 +111,7 @@ APPEARANCE = Part("appearance", later("Appearance"), (
                  ("high_contrast", later("High contrast"))))),
     Row("window.language", later("Language"), later("Names and what models write stay as they are."),
         Options((("system", later("As the system")), *NAMES.items()))),
-    Row("window.less_motion", later("Reduce motion"), later("Groups on their way are counted, not moved."),
+    Row(MOTION, later("Reduce motion"), later("Groups on their way are counted, not moved."),
         Options((("system", later("As the system")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
     Row("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
         Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
@@ -165,6 +168,8 @@ def control(look: Look, row: Row) -> Control:
     match row.kind:
         case Toggle():
             return Switch(look, name)
+        case Options(options) if row.key == MOTION and motion.is_unwanted() is None:
+            return Picker(look, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
             return Picker(look, name, [(value, tr(words)) for value, words in options])
         case Amount() as kind:

@@ -1,0 +1,59 @@
+"""Whether this system was asked to move less. Each says it in a place of its own, and some nowhere; Qt 6.11 asks none of them."""
+
+import ctypes
+import subprocess
+import sys
+from functools import cache
+
+SECONDS = 0.5
+GET_CLIENT_AREA_ANIMATION = 0x1042  # SPI_GETCLIENTAREAANIMATION
+PORTAL = "org.freedesktop.portal.Desktop /org/freedesktop/portal/desktop org.freedesktop.portal.Settings"
+STILL = {  # what GNOME and what KDE say where nothing should move
+    ("org.gnome.desktop.interface", "enable-animations"): "b false",
+    ("org.kde.kdeglobals.KDE", "AnimationDurationFactor"): 's "0"',
+}
+
+
+@cache
+def is_unwanted() -> bool | None:
+    """None where the system does not say. Asked once: whoever changes it meets it at the next start."""
+    match sys.platform:
+        case "win32":
+            return _on_windows()
+        case "darwin":
+            return _on_a_mac()
+        case _:
+            return still([_asked(*names) for names in STILL])
+
+
+def still(answers: list[str]) -> bool | None:
+    """What the desktop's answers come to, such as `v v b false`: in the order of STILL, empty where there was none."""
+    said = [answer.strip().endswith(words) for answer, words in zip(answers, STILL.values(), strict=True) if answer.strip()]
+    return any(said) if said else None
+
+
+def _asked(*names: str) -> str:
+    try:
+        command = ["busctl", "--user", "call", *PORTAL.split(), "Read", "ss", *names]
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):  # no systemd, or nobody behind that name
+        return ""
+
+
+def _on_windows() -> bool | None:
+    if sys.platform != "win32":
+        return None
+    moves = ctypes.c_int()
+    told = ctypes.windll.user32.SystemParametersInfoW(GET_CLIENT_AREA_ANIMATION, 0, ctypes.byref(moves), 0)
+    return not moves.value if told else None
+
+
+def _on_a_mac() -> bool:
+    """NSWorkspace's accessibilityDisplayShouldReduceMotion; Qt has loaded AppKit."""
+    objc = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
+    objc.objc_getClass.restype = objc.sel_registerName.restype = ctypes.c_void_p
+    send = {kind: ctypes.CFUNCTYPE(kind, ctypes.c_void_p, ctypes.c_void_p)(("objc_msgSend", objc))
+            for kind in (ctypes.c_void_p, ctypes.c_bool)}  # fmt: skip
+    shared, reduce = (objc.sel_registerName(name) for name in (b"sharedWorkspace", b"accessibilityDisplayShouldReduceMotion"))
+    workspace = send[ctypes.c_void_p](objc.objc_getClass(b"NSWorkspace"), shared)
+    return bool(send[ctypes.c_bool](workspace, reduce))
