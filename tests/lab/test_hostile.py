@@ -1,5 +1,6 @@
 """A small siege over real hivemind, and what is made of many."""
 
+import argparse
 import json
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from waggle.cli import main
 from waggle.lab.besiegers import ALL, NAMES, NONE
-from waggle.lab.hostile import figures, learning_ratio, table
+from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table
+from waggle.lab.results import Book
 from waggle.lab.siege import Costs, Key, Siege, lay
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import Question
@@ -85,6 +87,24 @@ def test_bad_options_are_refused_in_words(
 ) -> None:
     assert main(["lab", "hostile", "--out", str(tmp_path), *options]) == 1
     assert says in capsys.readouterr().err
+
+
+def keys(*options: str) -> list[Key]:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return list(_keys(parser.parse_args([*options, "--out", "."])))
+
+
+def test_whether_a_siege_is_scored_is_said_by_its_key_and_not_by_its_length() -> None:
+    same = ("--attacks", "poison,none", "--hostile", "2", "--bounds", "default", "--seeds", "0", "--rounds", "150")
+    found = keys(*same, "--learning-rounds", "150")
+    assert [key.scored for key in found] == [False, False, True, True, True]
+    assert len(set(found)) == 5
+
+
+def test_early_sieges_are_told_apart_by_whether_they_were_scored() -> None:
+    kept = Book(Path(__file__).parents[1] / "measured/hostile/sieges.jsonl", Siege)
+    assert {(one.key.scored, bool(one.held_out)) for one in kept.runs} == {(True, True), (False, False)}
 
 
 def test_sieges_that_are_finished_are_not_laid_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

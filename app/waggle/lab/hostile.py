@@ -50,12 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
     book = _open(arguments.out / "sieges.jsonl", resume=arguments.resume)
     missing = [key for key in keys if key not in book]
     charter = first_swarm()
-    reserved = _reserved(charter, arguments.split) if any(key.attack in (ALL, NONE, POISON) for key in missing) else ()
+    reserved = _reserved(charter, arguments.split) if any(key.scored for key in missing) else ()
     with tqdm(total=sum(key.rounds for key in keys), unit=" rounds", file=sys.stderr, smoothing=0.02) as bar:
         bar.update(sum(key.rounds for key in keys if key in book))
         for key in missing:
             bar.set_postfix_str(f"{key.attack}, {key.hostile} hostile")
-            questions = reserved if key.rounds > arguments.rounds else ()
+            questions = reserved if key.scored else ()
             book.keep(asyncio.run(lay(key, charter, questions, here.commit(), lambda _: bar.update(1))))
     sieges = [book[key] for key in keys]
     (arguments.out / "table.md").write_text(table(sieges), encoding="utf-8")
@@ -159,7 +159,7 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
         for count in counts:
             yield Key(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
-                split=arguments.split,
+                split=arguments.split, scored=True,
             )  # fmt: skip
     for seed in _numbers(arguments.seeds, "--seeds"):
         for count in counts:
@@ -170,6 +170,7 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
                 rounds=arguments.learning_rounds,
                 seed=seed,
                 split=arguments.split,
+                scored=True,
             )
             yield msgspec.structs.replace(usual, attack=NONE, hostile=0)
             yield usual

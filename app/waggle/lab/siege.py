@@ -56,6 +56,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: int
     configuration: str = DEFAULT
     split: str = "dev"
+    scored: bool = False  # the honest nodes' held-out scores are taken at the end
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +86,10 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     costs: Costs
     attacked: int | None = None  # rounds in which the hostile nodes did their worst; not counted in early sieges
     lost_for: dict[str, int] = {}  # reason -> honest records or groups; not counted in early sieges
+
+    def __post_init__(self) -> None:
+        if self.held_out and not self.key.scored:  # of an early siege, whose key does not say so
+            msgspec.structs.force_setattr(self, "key", msgspec.structs.replace(self.key, scored=True))
 
 
 class Besieged:
