@@ -5,14 +5,12 @@ import contextlib
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import sqlite3
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import waggle
 from waggle import log, paths, settings
@@ -22,13 +20,12 @@ from waggle.engine.readings import Reader
 from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide
+from waggle.redacting import redacted
 from waggle.swarm import identity
 from waggle.tasks import charter
 
-NEEDED = ("torch", "transformers", "hivemind", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
+NEEDED = ("transformers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes
-ADDRESSES = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|\b(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
-PEERS = re.compile(r"\b(12D3KooW|Qm)\w{20,}")
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,24 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     warned: list[str] = []
     with contextlib.suppress(OSError):  # what cannot be read has its finding
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
-    return redacted("\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n", home)
+    text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
+    return redacted(without_name(text, home), home.root)
 
 
-def redacted(text: str, home: paths.Home) -> str:
-    """Without the names of people and computers, addresses, peers, keys and tokens."""
-    text = log.without_secrets(text)
-    for place, name in ((str(home.root), "HOME"), (str(Path.home()), "~"), (platform.node(), "COMPUTER")):
-        text = text.replace(place, name) if len(place) > 1 else text
-    return PEERS.sub(r"\1...", ADDRESSES.sub("ADDRESS", text))
+def without_name(text: str, home: paths.Home) -> str:
+    """Without the two words that everybody in a swarm knows this node by."""
+    with contextlib.suppress(WaggleError, OSError):  # a key that cannot be read gives no name
+        if home.identity.exists():
+            return text.replace(identity.name_of(identity.load_or_create(home.identity).peer_id), "this node")
+    return text
+
+
+def needed(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
+    """The packages without which Waggle does not work there; an installed app was tried with what it brings along."""
+    if frozen:
+        return ()
+    learns_with = "mlx" if (system, machine) == ("darwin", "arm64") else "torch"
+    return (*NEEDED, learns_with, *(() if system == "win32" else ("hivemind",)))
 
 
 def _safely(check: "Check", home: paths.Home) -> Finding:
@@ -81,7 +87,8 @@ def _name(check: "Check") -> str:
 
 def _program(_home: paths.Home) -> Finding:
     says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    wanted = needed(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
     return Finding("program", not missing, says)
 
@@ -104,7 +111,8 @@ def _settings(home: paths.Home) -> Finding:
 def _identity(home: paths.Home) -> Finding:
     if not home.identity.exists():
         return Finding("identity", None, "none yet: the engine makes one")
-    return Finding("identity", True, identity.name_of(identity.load_or_create(home.identity).peer_id))
+    identity.load_or_create(home.identity)
+    return Finding("identity", True, "there")
 
 
 def _model(home: paths.Home) -> Finding:

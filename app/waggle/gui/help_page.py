@@ -15,9 +15,10 @@ from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, card, column, head_edges, page_head, row, scrolled, text
 from waggle.gui.reading import Place, being_read
-from waggle.gui.report import redacted, report
+from waggle.gui.report import report
 from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
+from waggle.redacting import redacted
 
 KEYS = (
     ((keys.PAUSE,), later("Pause, or resume")), ((keys.FIND,), later("Find, in settings and log")),

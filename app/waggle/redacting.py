@@ -1,0 +1,42 @@
+"""Redacting: a report or a log that a person sends says nothing of who and where; one list for all of them. Pure."""
+
+import ipaddress
+import platform
+import re
+from pathlib import Path
+
+from waggle import log
+
+PEER = re.compile(r"\b(12D3KooW|Qm)[1-9A-HJ-NP-Za-km-z]{8,}")
+ADDRESS = re.compile(r"/(ip4|ip6|dns4|dns6|dnsaddr|dns|ip6zone)/[^/\s]+")
+URL = re.compile(r"\b(wss?|https?)://(?!huggingface\.co\b)[^\s\"'<>]+")
+IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
+IPV6 = re.compile(r"(?<![\w:.])(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:])")
+LINK = re.compile(r"\bwaggle:\S+")
+MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
+FOLDER = re.compile(r"(/home/|/Users/|/media/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"']+")
+CUTS = (
+    (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (PEER, r"\1…"), (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"),
+)  # fmt: skip
+
+
+def redacted(text: str, home: Path | None = None, person: Path | None = None) -> str:
+    """The text without tokens, keys, links, mail, peers, network addresses, and the names of folders' owners and computers."""
+    text = log.without_secrets(text)
+    for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
+        if folder is not None and len(folder.parts) > 1:
+            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", lambda _, name=name: name, text)
+    for pattern, cut in CUTS:
+        text = pattern.sub(cut, text)
+    text = IPV6.sub(_without_address, text)
+    computer = platform.node()
+    return re.sub(rf"\b{re.escape(computer)}\b", "COMPUTER", text) if len(computer) > 1 else text
+
+
+def _without_address(found: re.Match[str]) -> str:
+    """What looks like an IPv6 address and is one of some computer: a time of day is none."""
+    try:
+        address = ipaddress.IPv6Address(found[0])
+    except ValueError:
+        return found[0]
+    return found[0] if address.is_unspecified or address.is_loopback else "…:…"

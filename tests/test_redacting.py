@@ -1,0 +1,51 @@
+"""What a person sends to somebody who can help names nobody, and says the rest."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from waggle.redacting import redacted
+
+PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("at 192.168.1.20:4001", "at …:4001"),
+        (f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}", "/ip4/…/tcp/4001/p2p/12D3KooW…"),
+        ("/dns4/anna.dyndns.org/tcp/443", "/dns4/…/tcp/443"),
+        ("/ip6/2001:db8::1/tcp/1", "/ip6/…/tcp/1"),
+        ("from fe80::1%eth0, 2001:db8::1 and 2003:e1:7f1a::5.", "from …:…, …:… and …:…."),
+        ("[2001:db8::1]:4001", "[…:…]:4001"),
+        ("::ffff:192.0.2.1 called", "::ffff:… called"),
+        ("wss://anna.dyndns.org/gateway#12D3KooW is away", "wss://… is away"),
+        ("ws://10.0.0.7:8080", "ws://…"),
+        ("https://huggingface.co/api/models/owner/x", "https://huggingface.co/api/models/owner/x"),
+        ("write to anna.b@example.org now", "write to someone@… now"),
+        ("/home/anna/x and /media/anna/stick", "/home/…/x and /media/…/stick"),
+        (r"C:\Users\Anna\x", r"C:\Users\…\x"),
+        ("waggle://join?charter=1#key=abc-DEF_123", "waggle:…"),
+        ("hf_abcdefghijklmnop", "hf_..."),
+        (f"on {platform.node()}", "on COMPUTER"),
+        ("/data/waggle/x, /data/waggle2 and /people/me/y", "HOME/x, /data/waggle2 and ~/y"),
+    ],
+)
+def test_who_and_where_is_left_out(said, left):
+    assert redacted(said, Path("/data/waggle"), Path("/people/me")) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "2026-11-22 06:25:52,123 WARNING waggle.x: late",
+        "round 12:30",
+        "torch::jit::load",
+        "Python 3.11.7, torch 2.13.0",
+        "a: b",
+        "::",
+    ],
+)
+def test_times_versions_and_names_of_code_stay(said):
+    assert redacted(said, person=Path("/")) == said
