@@ -41,6 +41,7 @@ def deb(folder: Path, named: str, to: Path) -> Path:
     shutil.copytree(folder, stage / "opt/waggle", symlinks=True, copy_function=os.link)
     put(HERE / f"linux/{NAME}.desktop", stage / f"usr/share/applications/{NAME}.desktop")
     put(HERE / f"linux/{NAME}.metainfo.xml", stage / f"usr/share/metainfo/{NAME}.metainfo.xml")
+    put(HERE / f"linux/{NAME}.mime.xml", stage / f"usr/share/mime/packages/{NAME}.xml")
     put(ICON, stage / f"usr/share/icons/hicolor/scalable/apps/{NAME}.svg")
     put(HERE / "services/waggle-engine.service", stage / "usr/lib/systemd/user/waggle-engine.service")
     put(HERE / "waggle-seed.service", stage / "usr/lib/systemd/system/waggle-seed.service")
@@ -62,7 +63,7 @@ def archive(folder: Path, named: str, to: Path) -> Path:
     package = to / f"Waggle-{named}-linux-{os.uname().machine}.tar.gz"
     with tarfile.open(package, "w:gz", compresslevel=6) as packed:
         packed.add(folder, f"Waggle-{named}", filter=anonymous)
-        for path in (HERE / "linux/install.sh", HERE / f"linux/{NAME}.desktop", ICON):
+        for path in (HERE / "linux/install.sh", HERE / f"linux/{NAME}.desktop", HERE / f"linux/{NAME}.mime.xml", ICON):
             packed.add(path, f"Waggle-{named}/{path.name}", filter=anonymous)
     return package
 

@@ -25,7 +25,7 @@ def redacted(text: str, home: Path | None = None, person: Path | None = None) ->
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", lambda _, name=name: name, text)
+            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
     text = IPV6.sub(_without_address, text)

@@ -6,13 +6,18 @@ data="${XDG_DATA_HOME:-$HOME/.local/share}"
 place="$HOME/.local/opt/waggle"
 entry="$data/applications/io.waggle.Waggle.desktop"
 icon="$data/icons/hicolor/scalable/apps/io.waggle.Waggle.svg"
+kind="$data/mime/packages/io.waggle.Waggle.xml"
 link="$HOME/.local/bin/waggle"
+tell_desktop() {
+    update-mime-database "$data/mime" 2>/dev/null || true
+    update-desktop-database "$data/applications" 2>/dev/null || true
+}
 here="$(cd "$(dirname "$0")" && pwd -P)"
 
 if [ "${1:-}" = "--uninstall" ]; then
     rm -rf "$place" "$place.new" "$place.old"
-    rm -f "$entry" "$icon" "$link"
-    update-desktop-database "$data/applications" 2>/dev/null || true
+    rm -f "$entry" "$icon" "$kind" "$link"
+    tell_desktop
     echo "Waggle is removed."
     exit 0
 fi
@@ -20,7 +25,7 @@ if [ -d "$place" ] && [ "$here" = "$(cd "$place" && pwd -P)" ]; then
     echo "This Waggle is installed already. Run the install.sh of the archive that you unpacked; --uninstall removes this one." >&2
     exit 1
 fi
-mkdir -p "$(dirname "$place")" "$(dirname "$entry")" "$(dirname "$icon")" "$(dirname "$link")"
+mkdir -p "$(dirname "$place")" "$(dirname "$entry")" "$(dirname "$icon")" "$(dirname "$kind")" "$(dirname "$link")"
 rm -rf "$place.new" "$place.old"
 cp -R "$here" "$place.new" # all of it first: where the disk is too full, the Waggle of before is still there
 if [ -e "$place" ]; then mv "$place" "$place.old"; fi
@@ -28,6 +33,7 @@ mv "$place.new" "$place"
 rm -rf "$place.old"
 sed "s#^Exec=waggle#Exec=\"$place/waggle\"#" "$here/io.waggle.Waggle.desktop" > "$entry"
 cp "$here/waggle.svg" "$icon"
+cp "$here/io.waggle.Waggle.mime.xml" "$kind"
 ln -sf "$place/waggle" "$link"
-update-desktop-database "$data/applications" 2>/dev/null || true
+tell_desktop
 echo "Waggle is in your menu, and in $place."

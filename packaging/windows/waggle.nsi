@@ -121,6 +121,11 @@ Section "Waggle"
   WriteRegStr HKCU "Software\Classes\waggle" "URL Protocol" ""
   WriteRegStr HKCU "Software\Classes\waggle\DefaultIcon" "" "${WAGGLE},0"
   WriteRegStr HKCU "Software\Classes\waggle\shell\open\command" "" '"${WAGGLE}" "%1"'
+  WriteRegStr HKCU "Software\Classes\.waggle" "" "Waggle.Invite"
+  WriteRegStr HKCU "Software\Classes\Waggle.Invite" "" "Invite to a swarm"
+  WriteRegStr HKCU "Software\Classes\Waggle.Invite\DefaultIcon" "" "${WAGGLE},0"
+  WriteRegStr HKCU "Software\Classes\Waggle.Invite\shell\open\command" "" '"${WAGGLE}" "%1"'
+  ${RefreshShellIcons}
   WriteRegStr HKCU "${UNINSTALL}" "DisplayName" "${APP}"
   WriteRegStr HKCU "${UNINSTALL}" "DisplayVersion" "${VERSION}"
   WriteRegStr HKCU "${UNINSTALL}" "Publisher" "Waggle contributors"
@@ -147,6 +152,9 @@ Section "Uninstall"
   RMDir "$INSTDIR"
   Delete "$SMPROGRAMS\${APP}.lnk"
   DeleteRegKey HKCU "Software\Classes\waggle"
+  DeleteRegKey HKCU "Software\Classes\.waggle"
+  DeleteRegKey HKCU "Software\Classes\Waggle.Invite"
+  ${RefreshShellIcons}
   DeleteRegKey HKCU "${UNINSTALL}"
   DeleteRegKey HKCU "Software\${APP}"
 SectionEnd

@@ -20,7 +20,9 @@ def test_the_menu_entry_opens_links_and_is_named_as_metainfo_and_icon_are():
     entry.read(HERE / f"linux/{make_linux.NAME}.desktop", encoding="utf-8")
     told = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
     assert entry["Desktop Entry"]["Exec"] == "waggle %u"
-    assert entry["Desktop Entry"]["MimeType"] == "x-scheme-handler/waggle;"
+    kind = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.mime.xml").getroot()[0]
+    assert entry["Desktop Entry"]["MimeType"] == f"x-scheme-handler/waggle;{kind.attrib['type']};"
+    assert [child.attrib["pattern"] for child in kind if child.tag.endswith("glob")] == ["*.waggle"]
     assert entry["Desktop Entry"]["Icon"] == told.findtext("id") == make_linux.NAME
     assert told.findtext("launchable") == f"{make_linux.NAME}.desktop"
     assert entry["Desktop Entry"]["Comment"] == told.findtext("summary")
@@ -62,6 +64,7 @@ def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path
     listed = subprocess.check_output(["dpkg-deb", "--contents", package], text=True)
     assert "usr/bin/waggle -> /opt/waggle/waggle" in listed
     assert "-rwxr-xr-x root/root" in next(line for line in listed.splitlines() if line.endswith("opt/waggle/waggle"))
+    assert f"usr/share/mime/packages/{make_linux.NAME}.xml" in listed
     assert "usr/lib/systemd/user/waggle-engine.service" in listed
     assert "usr/lib/systemd/system/waggle-seed.service" in listed
 
@@ -107,6 +110,7 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
         subprocess.run(script, env=environment, check=True, capture_output=True)
     entry = home / f".local/share/applications/{make_linux.NAME}.desktop"
     assert f'Exec="{home}/.local/opt/waggle/waggle" %u' in entry.read_text(encoding="utf-8")
+    assert (home / f".local/share/mime/packages/{make_linux.NAME}.xml").exists()
     subprocess.run([home / ".local/bin/waggle"], check=True)
     assert {path.name for path in (home / ".local/opt").iterdir()} == {"waggle"}
     installed = ["sh", str(home / ".local/opt/waggle/install.sh")]
@@ -115,7 +119,8 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     assert "installed already" in again.stderr
     subprocess.run([home / ".local/bin/waggle"], check=True)
     subprocess.run([*installed, "--uninstall"], env=environment, check=True, capture_output=True)
-    assert not [path for path in home.rglob("*") if not path.is_dir() and path.name != "mimeinfo.cache"]
+    left = [path for path in home.rglob("*") if path.is_file() or path.is_symlink()]  # the databases of the desktop stay
+    assert not [path for path in left if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
 
 
 def test_an_upgrade_that_finds_no_room_leaves_the_waggle_of_before(tmp_path):

@@ -40,6 +40,9 @@ def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_
         assert rf'"$INSTDIR\{name}"' in script
     assert r'WriteRegStr HKCU "Software\Classes\waggle\shell\open\command"' in script
     assert "HKLM" not in script
+    for kind in (r"Classes\waggle", r"Classes\.waggle", r"Classes\Waggle.Invite"):
+        assert rf'WriteRegStr HKCU "Software\{kind}"' in script
+        assert rf'DeleteRegKey HKCU "Software\{kind}"' in script
 
 
 def test_windows_programs_are_ended_before_any_of_them_is_touched():
@@ -61,6 +64,9 @@ def test_windows_gets_four_numbers(named, numbers):
 def test_the_mac_opens_links_and_says_why_it_wants_the_local_network():
     told = plistlib.loads((HERE / "mac/Info.plist").read_bytes())
     assert told["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["waggle"]
+    (document,), (kind,) = told["CFBundleDocumentTypes"], told["UTExportedTypeDeclarations"]
+    assert document["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
+    assert kind["UTTypeTagSpecification"] == {"public.filename-extension": ["waggle"]}
     assert told["NSLocalNetworkUsageDescription"].endswith(".")
     assert told["LSMinimumSystemVersion"] == "14.0"
     assert told["CFBundleIdentifier"] == "io.waggle.Waggle"
