@@ -10,6 +10,7 @@ from waggle import paths
 from waggle.gui import matrix
 from waggle.gui.current import Current
 from waggle.gui.look import Look
+from waggle.gui.progress import Progress
 from waggle.gui.screenshots import window_of
 from waggle.protocol import wire
 from waggle.protocol.state import State, apply
@@ -38,6 +39,16 @@ def test_the_example_holds_what_its_engine_would_have_answered():
     assert [one.name for one in state.swarms.swarms if one.active] == [state.ready.swarm]
     assert (state.days.all.answers, state.days.all.right) == (state.totals.completions, state.totals.right)
     assert state.days.taken == sum(peer.taken for peer in state.peers.values())
+
+
+def test_the_table_of_progress_is_one_of_the_pictures(look: Look, told):
+    window = window_of(look, told, replay=False)
+    for view, seen in (("progress", False), ("table", True), ("you", False), ("progress", False)):
+        matrix.show(window, view)
+        progress = window.pages["progress"]
+        assert isinstance(progress, Progress)
+        assert progress._table_view.isVisible() == seen
+    window.hide()
 
 
 def test_the_log_is_told_what_the_window_is_told(look: Look, told):

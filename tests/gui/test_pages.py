@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
+from waggle.gui import language
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
 from waggle.gui.look import Look
@@ -212,6 +213,28 @@ def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> No
     scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))
     found = [(summary.round, score and score.right) for summary, score in rows(State(rounds=played, held_out=scores))]
     assert found == [(8, 9), (3, 6), (2, None), (1, 2), (0, 0)]
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+@pytest.mark.parametrize(("width", "height"), [(1024, 640), (1280, 800)])
+def test_nothing_in_the_table_is_cut(
+    window_told: Told, told: list[AnyEvent], spoken: language.Language, width: int, height: int
+) -> None:
+    language.use(spoken)
+    try:
+        window = window_told(told, width, height)
+        window.show_page("progress")
+        page = window.pages["progress"]
+        assert isinstance(page, Progress)
+        page._as_table.click()
+        view, head = page._table_view, page._table_view.horizontalHeader()
+        seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
+        assert len(seen) == (8 if width == 1024 else 10)
+        view.grab()  # takes its place
+        for place in seen:
+            assert max(head.sectionSizeHint(place), view.sizeHintForColumn(place)) <= view.columnWidth(place), COLUMNS[place]
+    finally:
+        language.use("en")
 
 
 def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) -> None:

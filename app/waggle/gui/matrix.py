@@ -22,6 +22,7 @@ from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
 from waggle.gui.live import FRAME_MS
 from waggle.gui.look import Look, Theme
+from waggle.gui.progress import Progress
 from waggle.gui.screenshots import Story, failed, starting, window_of
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
@@ -32,6 +33,8 @@ LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
 STATES: dict[str, Callable[[Story], Story]] = {
     "empty": lambda told: [], "loading": starting, "normal": lambda told: told, "error": failed,
 }  # fmt: skip
+TABLE = "table"  # of Progress
+VIEWS = (*PAGES, TABLE)
 SCALES = ("1", "2")
 SIZE = (1024, 640)  # the smallest that everything must fit into
 THUMB = 512
@@ -64,12 +67,20 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
             window.resize(*SIZE)
             for theme in THEMES:
                 look.use(theme)
-                for page in PAGES:
-                    window.show_page(page)
+                for page in VIEWS:
+                    show(window, page)
                     path = folder / Shot(page, theme, spoken, state).name(scale)
                     settled(window).save(str(path))
                     yield path
             shiboken6.delete(window)  # at once: a window that waits for its end is dressed again with each theme
+
+
+def show(window: Window, view: str) -> None:
+    """A page, or one seen in another way."""
+    window.show_page("progress" if view == TABLE else view)
+    progress = window.pages.get("progress")
+    if isinstance(progress, Progress):
+        progress.show_table(view == TABLE)
 
 
 def settled(window: Window) -> QImage:
@@ -118,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         command = [sys.executable, "-m", "waggle.gui.matrix", str(folder), each]
         subprocess.run(command, env={**os.environ, "QT_SCALE_FACTOR": each}, check=True)
     application()
-    for page in PAGES:
+    for page in VIEWS:
         sys.stdout.write(f"{sheet(page, folder)}\n")
     return 0
 

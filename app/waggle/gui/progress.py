@@ -13,7 +13,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_dialog, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
-from waggle.gui.round_table import RoundTable, round_table_view, rows, save_csv
+from waggle.gui.round_table import THIRD_RANK, RoundTable, round_table_view, rows, save_csv
 from waggle.gui.words import decimal, figure, plural, tr
 from waggle.protocol.commands import QueryHistory
 from waggle.protocol.events import Ready
@@ -78,7 +78,8 @@ class Progress(Page):
         self._save.clicked.connect(self._save_wanted)
         self._make_cards(look)
         self._table = RoundTable(look)
-        table = frame("card", column((round_table_view(look, self._table), 1), margins=(8, 4, 8, 8)))
+        self._table_view = round_table_view(look, self._table)
+        table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
         self._charts = QWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
@@ -111,6 +112,8 @@ class Progress(Page):
     def arrange(self, edge: int, gap: int) -> None:
         self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
+        for place in THIRD_RANK:
+            self._table_view.setColumnHidden(place, self.compact)
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
         self._comparison.set_gap(gap)
@@ -196,6 +199,9 @@ class Progress(Page):
         self._axis.setEnabled(not wanted and not self._as_table.isChecked())
         self._name_table()
         self._draw()
+
+    def show_table(self, wanted: bool) -> None:
+        self._as_table.setChecked(wanted)
 
     def _table_wanted(self, wanted: bool) -> None:
         if wanted:

@@ -12,12 +12,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 from waggle.gui import series
 from waggle.gui.look import Look
 from waggle.gui.reading import Place
-from waggle.gui.words import tr
+from waggle.gui.words import clock, date_of, day, decimal, figure, tr
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
-WHEN = 196  # pixels for a day and a time
+THIRD_RANK = (COLUMNS.index("Seconds"), COLUMNS.index("Loss"))  # left out where there is little room
+FIXED = {"Round": 72, "Finished": 132}  # pixels; the others share what is left
 Index = QModelIndex | QPersistentModelIndex
 Row = tuple[RoundSummary, HeldOutScore | None]
 
@@ -36,6 +37,16 @@ def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
         str(summary.external),
         f"{round(summary.metrics.loss, 4) + 0.0:.4f}",  # never "-0.0000"
     )
+
+
+def shown(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+    """The same row as a person reads it."""
+    return (
+        figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
+        f"{score.right} / {score.total}" if score else "",
+        decimal(summary.reward, 2), decimal(summary.solved, 2), decimal(summary.seconds, 1), figure(summary.completions),
+        figure(summary.local), figure(summary.external), decimal(round(summary.metrics.loss, 2) + 0.0, 2),
+    )  # fmt: skip
 
 
 def rows(state: State) -> list[Row]:
@@ -96,7 +107,7 @@ class RoundTable(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if role == Qt.ItemDataRole.DisplayRole:
-            return cells(*self._rows[index.row()])[index.column()]
+            return shown(*self._rows[index.row()])[index.column()]
         if role == Qt.ItemDataRole.FontRole:
             return self._look.font("small")
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -106,7 +117,7 @@ class RoundTable(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal:
             return None
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.FontRole:
             return self._look.font("caption")
@@ -128,8 +139,10 @@ def round_table_view(look: Look, model: RoundTable) -> QTableView:
     head.setFixedHeight(34)
     head.setHighlightSections(False)
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-    head.setSectionResizeMode(1, QHeaderView.ResizeMode.Fixed)
-    view.setColumnWidth(1, WHEN)
+    head.setTextElideMode(Qt.TextElideMode.ElideRight)
+    for name, width in FIXED.items():
+        head.setSectionResizeMode(COLUMNS.index(name), QHeaderView.ResizeMode.Fixed)
+        view.setColumnWidth(COLUMNS.index(name), look.px(width))
     view.setWordWrap(False)
     Place(view)
     return view
