@@ -130,10 +130,12 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
 
 
 def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
-    _, swarms, sent = page
-    (tmp_path / "invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
-    swarms.open_file(tmp_path / "invite.waggle")
-    assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    window, swarms, sent = page
+    (tmp_path / "an invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
+    for outside in (str(tmp_path / "an invite.waggle"), (tmp_path / "an invite.waggle").as_uri()):  # as file managers name it
+        sent.clear()
+        window.show_invite(outside)
+        assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
     assert link_in(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")

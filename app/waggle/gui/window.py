@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QTimer, Signal
+from PySide6.QtCore import QEvent, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -255,12 +255,12 @@ class Window(QWidget):
         self.swarms.show_invitation()
 
     def show_invite(self, link: str) -> None:
-        """A link, or a file with one, came from outside: it is looked at, never joined by itself."""
+        """A link, or a file with one, by its path or URL, came from outside: it is looked at, never joined by itself."""
         self.show_page("swarms")
         if link.startswith("waggle:"):
             self.swarms.show_join(link)
         else:
-            self.swarms.open_file(Path(link))
+            self.swarms.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
