@@ -6,6 +6,8 @@ Unicode true
 !include LogicLib.nsh
 !define APP "Waggle"
 !define WAGGLE "$INSTDIR\Waggle.exe"
+; in a folder that Windows has on every person's PATH: PATH itself is longer than NSIS can hold, and would be cut
+!define COMMAND "$LOCALAPPDATA\Microsoft\WindowsApps\waggle.cmd"
 !define UNINSTALL "Software\Microsoft\Windows\CurrentVersion\Uninstall\${APP}"
 
 Name "${APP}"
@@ -109,12 +111,29 @@ FunctionEnd
 !insertmacro RemoveProgram ""
 !insertmacro RemoveProgram "un."
 
+; `waggle ...` in a terminal; the folder as a variable where it can be one, because a name with an umlaut is another in a .cmd
+Function WriteCommand
+  StrLen $0 "$LOCALAPPDATA\"
+  StrCpy $1 $INSTDIR $0
+  StrCpy $2 $INSTDIR
+  ${If} $1 == "$LOCALAPPDATA\"
+    StrCpy $2 $INSTDIR "" $0
+    StrCpy $2 "%LOCALAPPDATA%\$2"
+  ${EndIf}
+  ${If} ${FileExists} "$LOCALAPPDATA\Microsoft\WindowsApps\*.*"
+    FileOpen $0 "${COMMAND}" w
+    FileWrite $0 '@"$2\waggle-console.exe" %*$\r$\n'
+    FileClose $0
+  ${EndIf}
+FunctionEnd
+
 Section "Waggle"
   Call EndProgram
   Call RemoveProgram
   SetOutPath "$INSTDIR"
   File /r "${PAYLOAD}/*.*"
   WriteUninstaller "$INSTDIR\uninstall.exe"
+  Call WriteCommand
   CreateShortcut "$SMPROGRAMS\${APP}.lnk" "${WAGGLE}"
   WriteRegStr HKCU "Software\${APP}" "InstallDir" "$INSTDIR"
   WriteRegStr HKCU "Software\Classes\waggle" "" "URL:Waggle link"
@@ -150,6 +169,7 @@ Section "Uninstall"
   ${EndIf}
   Call un.RemoveProgram
   RMDir "$INSTDIR"
+  Delete "${COMMAND}"
   Delete "$SMPROGRAMS\${APP}.lnk"
   DeleteRegKey HKCU "Software\Classes\waggle"
   DeleteRegKey HKCU "Software\Classes\.waggle"

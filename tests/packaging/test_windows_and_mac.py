@@ -45,6 +45,13 @@ def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_
         assert rf'DeleteRegKey HKCU "Software\{kind}"' in script
 
 
+def test_waggle_is_a_command_on_windows_until_it_is_uninstalled():
+    script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
+    assert r'!define COMMAND "$LOCALAPPDATA\Microsoft\WindowsApps\waggle.cmd"' in script
+    assert r"""FileWrite $0 '@"$2\waggle-console.exe" %*$\r$\n'""" in script.partition('FileOpen $0 "${COMMAND}" w')[2]
+    assert 'Delete "${COMMAND}"' in script.partition('Section "Uninstall"')[2]
+
+
 def test_windows_programs_are_ended_before_any_of_them_is_touched():
     script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
     for section, un in (("Waggle", ""), ("Uninstall", "un.")):

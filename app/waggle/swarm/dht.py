@@ -250,7 +250,9 @@ async def open_dht(
             startup_timeout=START_S,
         )
     except (hivemind.P2PDaemonError, ValueError) as error:
-        raise SwarmError("The network process does not start.", f"Run `waggle doctor`. It says: {error}"[:300]) from error
+        raise SwarmError(
+            "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
+        ) from error
     try:
         p2p._client.control._pending_calls = OpenCalls()
         dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
@@ -258,7 +260,9 @@ async def open_dht(
         return dht
     except (hivemind.P2PDaemonError, OSError) as error:  # it died between its start and ours
         await p2p.shutdown()
-        raise SwarmError("The network process ended while it started.", "Run `waggle doctor`.") from error
+        raise SwarmError(
+            "The network process ended while it started.", "Look at the page Help, or run `waggle doctor`."
+        ) from error
     except BaseException:
         await p2p.shutdown()  # also when cancelled: p2pd must not outlive the attempt
         raise

@@ -46,7 +46,9 @@ class Verifier:
         try:
             reply = self._told(wire.Warm(self._charter.specialties), START_SECONDS)
         except (EOFError, TimeoutError) as error:
-            raise VerifierError(f"The judging process does not start: {error}.", "Run `waggle doctor`.") from error
+            raise VerifierError(
+                f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
+            ) from error
         if not isinstance(reply, wire.Warmed):
             reason = reply.reason if isinstance(reply, wire.Failed) else "no answer"
             raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
@@ -156,7 +158,9 @@ class Verifier:
                     ended = error
                     self._restart(str(error))
         kind = VerifierKilled if isinstance(ended, Killed) else VerifierError
-        raise kind(f"The judging process was started again: {ended}.", "Run `waggle doctor` if this goes on.") from ended
+        raise kind(
+            f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
+        ) from ended
 
     def _told(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
         reply = self._child.ask(request, seconds)
