@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from waggle import paths
+from waggle.errors import UNREADABLE, LabError
 from waggle.lab.victim import Victim
 from waggle.protocol.state import STAGES
 
@@ -33,7 +35,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
 
     rounds: int
     hours: float
-    growth_percent: dict[str, float]
+    growth_percent: dict[str, float | None]  # None: it was seen too seldom to say
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +46,16 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(out: Path) -> Found:
+    """What was found in a folder so far; raises LabError."""
     path = out / "calm.json"
-    return msgspec.json.decode(path.read_bytes(), type=Found) if path.exists() else Found()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Found) if path.exists() else Found()
+    except (OSError, *UNREADABLE) as error:
+        raise LabError(f"{path} is not what torture found: {error}.", "Choose another --out.") from error
 
 
 def write(out: Path, found: Found) -> None:
-    (out / "calm.json").write_bytes(msgspec.json.encode(found))
+    paths.put(out / "calm.json", msgspec.json.encode(found))
 
 
 def pauses(node: Victim, first: int, last: int) -> list[Pause]:
@@ -109,10 +115,10 @@ def _processes(alone: Victim, windowed: Victim) -> Iterator[tuple[str, psutil.Pr
                 yield owner + name, process
 
 
-def growth(values: list[int]) -> float:
-    """The last quarter over the second one, in percent; the first is warm-up. Fewer than twenty values say nothing: nan."""
+def growth(values: list[int]) -> float | None:
+    """The last quarter over the second one, in percent; the first is warm-up. Fewer than twenty values say nothing: None."""
     if len(values) < 20:
-        return float("nan")
+        return None
     quarter = len(values) // 4
     return 100 * (statistics.median(values[-quarter:]) / statistics.median(values[quarter : 2 * quarter]) - 1)
 
@@ -137,7 +143,7 @@ def summary(found: Found) -> dict[str, object]:
             "pause_ms_by_stage": by_stage,
         }
     if found.soak is not None:
-        grown = {name: round(value, 1) for name, value in found.soak.growth_percent.items()}
+        grown = {name: value and round(value, 1) for name, value in found.soak.growth_percent.items()}
         figures |= {
             "soak_rounds": found.soak.rounds,
             "soak_hours_worth": round(found.soak.hours, 1),
