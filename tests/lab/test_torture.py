@@ -1,18 +1,23 @@
 """What torture looks at, without anybody being killed: `waggle lab torture` does that."""
 
-import math
+import random
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+import waggle
 from waggle import paths
 from waggle.engine.history import History
+from waggle.errors import LabError
 from waggle.lab import calm, torture
 from waggle.lab.calm import Found, Pause, Soak
 from waggle.lab.torture import Kill
-from waggle.lab.victim import database_is_whole
+from waggle.lab.victim import Victim, database_is_whole
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
 from waggle.policy.choose import open_policy
@@ -44,7 +49,16 @@ def test_what_was_not_done_has_no_figures(tmp_path):
 
 def test_growth_leaves_the_warm_up_out_and_says_nothing_of_few_looks():
     assert calm.growth([1] * 5 + [100] * 10 + [110] * 5) == pytest.approx(10.0)
-    assert math.isnan(calm.growth([1] * 19))
+    assert calm.growth([1] * 19) is None
+
+
+def test_a_soak_too_short_to_say_anything_is_kept_and_read_again(tmp_path):
+    calm.write(tmp_path, Found(soak=Soak(rounds=3, hours=0.1, growth_percent={"engine": calm.growth([1]), "p2pd": 1.25})))
+    assert calm.read(tmp_path).soak.growth_percent == {"engine": None, "p2pd": 1.25}
+    assert torture.summary(tmp_path)["memory_growth_percent"] == {"engine": None, "p2pd": 1.2}
+    (tmp_path / "calm.json").write_bytes(b'{"pauses":[{"sta')
+    with pytest.raises(LabError, match="not what torture found"):
+        calm.read(tmp_path)
 
 
 def test_a_damaged_database_is_noticed_and_looking_changes_nothing(tmp_path):
@@ -84,3 +98,21 @@ def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_t
     assert torture.learned_again(home) == (1, False)
     (home.checkpoints / "r00000001" / "state.json").unlink()
     assert torture.learned_again(home) == (0, False)
+
+
+def test_of_a_kill_only_what_is_set_aside_after_it_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
+    node = Victim(tmp_path / "node", ("swarm.solo=true", *torture.SETTINGS), windowed=False)
+    home = node.home.prepare()
+    policy = open_policy(paths.starter(), device="cpu", threads=1).policy
+    base = checkpoint.base_of(paths.starter())
+    for number in (4, 5):
+        checkpoint.save(home.checkpoints, policy, Saved(round=number, step=0, epoch=1, charter="c", base=base))
+    (home.checkpoints / "r00000005/model.safetensors").write_bytes(b"damaged")
+    for earlier in ("damaged-r00000002", "damaged-r00000005"):
+        (home.checkpoints / earlier).mkdir()
+    (home.root / "history.damaged").touch()
+    node.process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)  # to be killed
+    kill = torture._kill(node, "engine", random.Random(2))
+    node.stop()
+    assert (kill.checkpoints_lost, kill.databases_corrupted) == (1, 0)

@@ -143,18 +143,21 @@ def _kill(node: Victim, target: str, noise: random.Random) -> Kill | None:
     for orphan in orphans:
         orphan.kill()
     before = recorded(node.home)  # everything it had told, also what it told last
-    damaged = len(list(node.home.checkpoints.glob("damaged-*")))
+    damaged = _set_aside(node.home)
     whole = database_is_whole(node.home)
     replayed, exact = learned_again(node.home)
-    round_, saved = _resumes_at(node, noise)
+    round_ = _resumes_at(node, noise)
+    fresh = [name for name, _ in _set_aside(node.home) - damaged]
     said = before.rounds[-1].round + 1 if before.rounds else 0
     return Kill(
         target=target,
         phase=before.phase,
         stage=before.stage or "",
         rounds_lost=max(0, said - round_),
-        checkpoints_lost=max(0, (before.saved_round or 0) - round_) + damaged + (saved < 0),
-        databases_corrupted=int(not whole or not database_is_whole(node.home)),
+        checkpoints_lost=max(0, (before.saved_round or 0) - round_) + sum(name.startswith("damaged-") for name in fresh),
+        databases_corrupted=int(
+            not whole or any(name.endswith(".damaged") for name in fresh) or not database_is_whole(node.home)
+        ),
         identity_changed=bool(key) and node.home.identity.read_bytes() != key,
         orphans=len(orphans),
         replayed=replayed,
@@ -162,7 +165,7 @@ def _kill(node: Victim, target: str, noise: random.Random) -> Kill | None:
     )
 
 
-def _resumes_at(node: Victim, noise: random.Random) -> tuple[int, int]:
+def _resumes_at(node: Victim, noise: random.Random) -> int:
     """Start it again, now and then killing it while it starts; the round it goes on with."""
     node.start()
     if noise.random() < 0.25:
@@ -173,7 +176,13 @@ def _resumes_at(node: Victim, noise: random.Random) -> tuple[int, int]:
     while round_ is None:  # it ended before: the window gave up, or it was told to leave
         node.start()
         round_ = node.wait_ready()
-    return round_, round_
+    return round_
+
+
+def _set_aside(home: paths.Home) -> set[tuple[str, int]]:
+    """What an engine ever found damaged, by name and inode: what has the same name later is another one."""
+    found = (*home.checkpoints.glob("damaged-*"), *home.root.glob("history*.damaged"))
+    return {(path.name, path.stat().st_ino) for path in found}
 
 
 def learned_again(home: paths.Home) -> tuple[int, bool]:

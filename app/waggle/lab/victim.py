@@ -159,8 +159,6 @@ def recorded(home: paths.Home) -> State:
 
 def database_is_whole(home: paths.Home) -> bool:
     """Whether the history can be read to its last page; looked at in a copy, as a power cut would have left it."""
-    if list(home.root.glob("history*.damaged")):
-        return False
     with tempfile.TemporaryDirectory() as folder:
         for path in home.root.glob("history.sqlite*"):
             shutil.copy(path, folder)
