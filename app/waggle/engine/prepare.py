@@ -79,9 +79,7 @@ async def prepare(
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
-    if folder.is_relative_to(paths.models()):
-        with suppress(OSError):  # removed this very moment: whoever loads it says so
-            stack.callback(hub.hold(folder).close)
+    _hold(folder, stack)
 
     _tell_part(teller, 1)
     verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
@@ -104,10 +102,10 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
-    make_room_here = partial(_make_room, home, computer, folder, teller)
     keeper = keeping.Keeper(
-        home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, partial(_tell_refused, teller), restored=saved
-    )
+        home.checkpoints, opened.policy, remembering, checkpointed, partial(_make_room, home, computer, folder, teller),
+        partial(_tell_refused, teller), restored=saved,
+    )  # fmt: skip
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     moments = _moments(home, folder, opened, stopped.is_set)
     prepared = Prepared(
@@ -132,6 +130,13 @@ async def prepare(
     )
     teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
+
+
+def _hold(folder: Path, stack: AsyncExitStack) -> None:
+    """No engine of another home removes it meanwhile."""
+    if folder.is_relative_to(paths.models()):
+        with suppress(OSError):  # removed this very moment: whoever loads it says so
+            stack.callback(hub.hold(folder).close)
 
 
 def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
