@@ -64,6 +64,25 @@ TRIPS = {
     "native": "ctypes.dlopen",
     "unhook": "sys.addaudithook",
 }
+NOBODY = 65534
+ATTEMPTS = (
+    "os.unlink('kept')", "os.rename('kept', 'moved')", "os.truncate('kept', 0)", "os.ftruncate(own, 0)", "os.chmod('kept', 0)",
+    "os.utime('kept', (0, 0))", "os.link('kept', 'twin')", "os.symlink('kept', 'twin')", "os.mkdir('made')", "os.mkfifo('made')",
+    "os.setxattr('kept', 'user.a', b'b')", "os.kill(os.getpid(), 0)", "os.setpriority(os.PRIO_PROCESS, 0, 19)",
+    "os.execv('/bin/true', ['true'])", "os.fork() or os._exit(0)", "os.posix_spawn('/bin/true', ['true'], {})",
+    "resource.prlimit(os.getpid(), resource.RLIMIT_CPU, (1, 1))", "socket.socket()", "os.pidfd_open(os.getpid())",
+)  # fmt: skip
+BREAK_OUT = f"""
+own = os.open("kept", os.O_RDWR)
+level, refused = armour.close_doors(), 0
+for attempt in {ATTEMPTS!r}:
+    try:
+        eval(attempt)
+        os.write(1, attempt.encode())
+    except PermissionError:
+        refused += 1
+os.write(1, f"{{level}} refused {{refused}}".encode())
+"""
 unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits; armour.py says so")
 
 
@@ -123,6 +142,19 @@ def test_without_any_tripwire_the_limits_refuse_files_sockets_and_programs(text,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the filter of system calls is Linux's")
+def test_without_any_tripwire_the_kernel_refuses_what_the_limits_do_not_bind(tmp_path):
+    """As a user without any right but to its own folder, and where the tests run as root, as root too."""
+    for user in {os.getuid(), NOBODY} if os.getuid() == 0 else {os.getuid()}:
+        (folder := tmp_path / str(user)).mkdir()
+        (folder / "kept").write_text("words")
+        for path in (folder, folder / "kept"):
+            os.chown(path, user, -1)
+        done = run(f"import resource\nif os.getuid() != {user}:\n    os.setuid({user})\n{BREAK_OUT}", folder)
+        assert done.stdout.decode() == f"filtered refused {len(ATTEMPTS)}", done.stderr
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("kept", "words")]
+
+
 @unix
 def test_a_file_open_before_the_limits_cannot_be_written(tmp_path):
     body = "out = os.open('kept', os.O_CREAT | os.O_WRONLY)\narmour.close_doors()\nos.write(out, b'stolen')"
@@ -161,7 +193,8 @@ def test_the_real_child_wears_what_its_level_says(verifier):
     assert resource.prlimit(verifier.pid, resource.RLIMIT_CORE) == (0, 0)
     files = {int(name) for name in os.listdir(f"/proc/{verifier.pid}/fd")}
     assert resource.prlimit(verifier.pid, resource.RLIMIT_NOFILE) == (len(files), len(files)) == (max(files) + 1,) * 2
-    assert verifier.sandbox == "limited"
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{verifier.pid}/status").read_text().splitlines())
+    assert (verifier.sandbox, status["Seccomp"]) == ("filtered", "2")
 
 
 def test_code_that_upstream_would_run_earns_nothing_and_does_not_even_cost_the_child(verifier, tmp_path):

@@ -14,7 +14,7 @@ START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 PATIENCE_SECONDS = 60.0  # for one answer, on a busy computer; where the kernel can, it ends the child long before
 TOGETHER = 100  # answers that are known not to stall
 SPENT = "MemoryError"
-OUT_OF_TIME = (None, -getattr(signal, "SIGXCPU", 0))  # exit codes: still running, or ended by the kernel
+OUT_OF_TIME = (None, -getattr(signal, "SIGPROF", 0))  # exit codes: still running, or ended by the kernel
 ENDED = "the end of the process"
 
 

@@ -1,13 +1,13 @@
-"""What the verifier child puts on before it reads strangers' text: kernel limits, and a tripwire.
+"""What the verifier child puts on before it reads strangers' text: kernel limits, a filter of system calls, and a tripwire.
 
 The tripwire is an audit hook, and Python hooks are a tripwire, not a sandbox: native code that misbehaves raises no event,
-and code that runs at all can get round them. The limits are the kernel's, hold for root too (NPROC apart) and cannot be
-raised again without privilege.
+and code that runs at all can get round them. The limits and the filter are the kernel's and cannot be taken off again.
 
-Left out: a filter of system calls. No library for it is kept well enough to stand here: `seccompy` works, but is a beta of one
+Left out: a library for the filter, for none is kept well enough to stand here: `seccompy` works, but is a beta of one
 small publisher, first released in September 2026; `pyseccomp` had its last release in January 2021 and wants the system's
-libseccomp; `landlock` has pre-releases only. A Windows job object is left out until it can be tried on Windows: there the
-tripwire and the parent's watchdog are all there is.
+libseccomp; `landlock` has pre-releases only, and Landlock itself leaves modes, owners and (before Linux 6.12) signals alone.
+macOS has the limits alone, which let a file be moved, emptied or removed, and a program be started in the child's own place. A
+Windows job object is left out until it can be tried on Windows: there the tripwire and the parent's watchdog are all there is.
 """
 
 import os
@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal
 
-Sandbox = Literal["limited", "tripwire"]
+from waggle.tasks import refusals
+
+Sandbox = Literal["filtered", "limited", "tripwire"]
 
 TRIPPED = 86  # exit code of a child that the tripwire ended
 MEMORY_BYTES = 4 << 30  # of address space: reasoning-gym and what it imports take about a quarter
@@ -32,14 +34,16 @@ def limit_memory() -> None:
 
 
 def close_doors() -> Sandbox:
-    """Give up new files, sockets and processes for good, and say how far this system goes along with that.
+    """Give up for good what needs no more doing, and say how far this system goes along with that.
 
-    Call it once everything is imported. `tripwire` is no limits at all.
+    `filtered`: new files, sockets, processes, programs, signals, and every change to a file that is there. `limited`: new files,
+    sockets and (but for root) processes. `tripwire`: nothing. Call it once everything is imported.
     """
     if sys.platform == "win32":
         return "tripwire"
+    put_on = refusals.prepared()
     _limit()
-    return "limited"
+    return "filtered" if put_on is not None and put_on() else "limited"
 
 
 def _limit() -> None:

@@ -56,7 +56,7 @@ class Verifier:
 
     @property
     def sandbox(self) -> Sandbox:
-        """What holds the child besides its tripwire: `limited` (by the kernel) or `tripwire` (nothing)."""
+        """What holds the child besides its tripwire, by the kernel (see `armour.close_doors`); `tripwire`: nothing."""
         return self._sandbox
 
     @property
