@@ -72,6 +72,15 @@ SET_UP = {
     "python3-dev": lambda: (Path(sysconfig.get_path("include")) / "Python.h").exists(),
 }
 
+COMPILERS = {  # where no package manager brings one: what it is called, and how to get it
+    "darwin": ("the command line tools", "xcode-select --install"),
+    "win32": (
+        "the Build Tools for Visual Studio with C++",
+        "winget install Microsoft.VisualStudio.2022.BuildTools --override "
+        '"--passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended"',
+    ),
+}
+
 TEST_PROGRAMS = {"Xvfb": "xvfb", "xwininfo": "x11-utils"}  # a screen for the window's end-to-end tests
 
 
@@ -109,9 +118,14 @@ def main(arguments: list[str]) -> int:
 def run(rest: list[str]) -> int:
     """The window, or another door of waggle; waggle itself says so where there is no screen."""
     setup()
-    if has_screen() and (not rest or rest[0].startswith("-")):
+    if has_screen() and is_window(rest):
         libraries(for_tests=False)
     return waggle_python("-m", "waggle", *rest)
+
+
+def is_window(rest: list[str]) -> bool:
+    """Options alone, an invite's link or its file open the window; a word is another door."""
+    return not rest or rest[0].startswith(("-", "waggle:")) or rest[0].endswith(".waggle")
 
 
 def lint() -> int:
@@ -136,6 +150,9 @@ def setup() -> None:
         return
     began = time.time()
     get(missing_to_set_up(), "Setting up needs what is not here.")
+    if sys.platform in COMPILERS and not has_compiler(sys.platform):
+        what, line = COMPILERS[sys.platform]
+        sys.exit(f"Setting up compiles a package in C and needs {what}. Get them with\n    {line}")
     if not PYTHON.exists():
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, with_pip=True, symlinks=not WINDOWS)
@@ -209,6 +226,23 @@ def missing_to_set_up() -> list[str]:
     return [package for package, here in SET_UP.items() if not here()] if sys.platform.startswith("linux") else []
 
 
+def has_compiler(system: str) -> bool:
+    """Whether a package in C can be compiled, on a Mac and on Windows: there `cc` may be there and only ask to be installed."""
+    if system == "darwin":
+        return succeeds("xcode-select", "--print-path")
+    finder = Path(os.environ.get("PROGRAMFILES(X86)", "")) / "Microsoft Visual Studio/Installer/vswhere.exe"
+    tools = ("-products", "*", "-requires", "Microsoft.VisualStudio.Component.VC.Tools.x86.x64", "-property", "installationPath")
+    return bool(shutil.which("cl")) or succeeds(str(finder), *tools, says_something=True)
+
+
+def succeeds(*command: str, says_something: bool = False) -> bool:
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:  # it is not there
+        return False
+    return done.returncode == 0 and bool(done.stdout.strip() or not says_something)
+
+
 def libraries(*, for_tests: bool) -> None:
     get(missing_packages(for_tests=for_tests), "Qt needs system libraries that are not here.")
 
@@ -244,6 +278,8 @@ def doctor() -> int:
     print(f"Python {sys.version.split()[0]}: {'fine' if OLDEST <= sys.version_info[:2] <= NEWEST else 'not supported'}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
     print("What setting up needs:", "missing " + " ".join(unready) if unready else "all here")
+    if sys.platform in COMPILERS and not has_compiler(sys.platform):
+        print("    missing {}: {}".format(*COMPILERS[sys.platform]))
     print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
     if missing := [*unready, *missing]:
         print("    sudo", *apt_line(missing))

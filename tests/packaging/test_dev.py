@@ -1,0 +1,36 @@
+"""The two commands say beforehand what they need, on every system."""
+
+import dev
+import pytest
+
+
+@pytest.mark.parametrize("rest", [[], ["--replay"], ["waggle://join?charter=1"], ["invite.waggle"]])
+def test_what_opens_the_window_has_qts_libraries_looked_for(rest):
+    assert dev.is_window(rest)
+
+
+@pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["lab", "race"]])
+def test_other_doors_do_without(rest):
+    assert not dev.is_window(rest)
+
+
+@pytest.mark.parametrize(("body", "here"), [("echo /Library/Developer/CommandLineTools", True), ("exit 2", False)])
+def test_a_mac_has_a_compiler_where_its_command_line_tools_are(tmp_path, monkeypatch, body, here):
+    program(tmp_path / "xcode-select", body)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert dev.has_compiler("darwin") == here
+
+
+@pytest.mark.parametrize(("body", "here"), [("echo 'C:\\VS'", True), ("exit 0", False), (None, False)])
+def test_windows_has_a_compiler_where_visual_studio_has_c(tmp_path, monkeypatch, body, here):
+    place = tmp_path / "Microsoft Visual Studio/Installer"
+    place.mkdir(parents=True)
+    if body:
+        program(place / "vswhere.exe", body)
+    monkeypatch.setenv("PROGRAMFILES(X86)", str(tmp_path))
+    assert dev.has_compiler("win32") == here
+
+
+def program(path, body):
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
