@@ -283,8 +283,9 @@ async def test_a_swarm_goes_on_when_its_only_seed_is_gone_and_who_was_away_finds
         away = await start("away", seeds=(seed,), known_peers=remembered)
         for live in (one, other, away):
             await live.ear.hear(ReachFound, lambda news: news.peers >= 3)
-        while len(known_peers.read(remembered)) < 3:
-            await asyncio.sleep(0.1)
+        async with asyncio.timeout(SOON):
+            while len(known_peers.read(remembered)) < 3:
+                await asyncio.sleep(0.1)
         await away.node.close()
 
     first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))

@@ -44,7 +44,7 @@ async def test_a_seed_with_a_page_shows_what_its_members_share(tmp_path: Path, c
 
 
 async def page_with_members(base: str) -> dict[str, object]:
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client, asyncio.timeout(SOON):
         while True:
             found = json.loads((await client.get(f"{base}/status.json")).text)
             if found["members"]:
