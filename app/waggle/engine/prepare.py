@@ -102,10 +102,9 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
-    keeper = keeping.Keeper(
-        home.checkpoints, opened.policy, remembering, checkpointed, partial(_make_room, home, computer, folder, teller),
-        partial(_tell_refused, teller), restored=saved,
-    )  # fmt: skip
+    keeper = _keeper(
+        home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder, teller), teller
+    )
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     moments = _moments(home, folder, opened, stopped.is_set)
     prepared = Prepared(
@@ -137,6 +136,17 @@ def _hold(folder: Path, stack: AsyncExitStack) -> None:
     if folder.is_relative_to(paths.models()):
         with suppress(OSError):  # removed this very moment: whoever loads it says so
             stack.callback(hub.hold(folder).close)
+
+
+def _keeper(
+    home: paths.Home, opened: Opened, remembering: keeping.Remembering, restored: tuple[checkpoint.Saved | None, int | None],
+    make_room_here: Callable[[], None], teller: Teller,
+) -> keeping.Keeper:  # fmt: skip
+    saved, checkpointed = restored
+    refused = partial(_tell_refused, teller)
+    return keeping.Keeper(
+        home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, refused, restored=saved
+    )  # fmt: skip
 
 
 def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
