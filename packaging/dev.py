@@ -2,7 +2,7 @@
 """Waggle's developer commands; Python's standard library only.
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
-python3 packaging/dev.py test [...]  set everything up, lint, then test (arguments are passed on to pytest)
+python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
 python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen

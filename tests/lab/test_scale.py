@@ -65,7 +65,7 @@ def test_a_search_asks_all_in_a_small_swarm_and_a_few_in_a_large_one() -> None:
 
 def test_the_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figures.json"
-    assert main(["lab", "scale", "--real", "none", "--simulated", "8,24", "--rounds", "1", "--out", str(out)]) == 0
+    assert main(["lab", "scale", "--simulated", "8,24", "--rounds", "1", "--out", str(out)]) == 0
     found = json.loads(out.read_text())
     assert set(found["kb_per_node_round"]["simulated"]) == {"8", "24"}
     assert capsys.readouterr().out.count("all-gather") == 4

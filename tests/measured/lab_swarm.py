@@ -3,8 +3,8 @@
 
     python3 tests/measured/lab_swarm.py
 
-About eight hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so the command goes on where it
-was stopped; report.html and the tables in that folder are made anew each time it ends.
+About thirteen hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so that the command goes on
+where it was stopped; report.html and the tables in that folder are made anew each time it ends.
 """
 
 import json

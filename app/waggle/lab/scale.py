@@ -18,7 +18,7 @@ LIMIT_S = 1200.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--real", default="8,16", help="sizes of real swarms: Linux, and root for a loopback of their own; or none"
+        "--real", default="none", help="sizes of real swarms as well: Linux, and root for a loopback of their own (default: none)"
     )
     parser.add_argument("--simulated", default="8,16,32,64,100,1000,10000", help="sizes of simulated swarms")
     parser.add_argument("--rounds", type=int, default=4, help="measured, after others in which the swarm settles")
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 def play_real(count: int, rounds: int) -> dict[str, float]:
     """One real swarm in a network namespace of its own; raises LabError where that cannot be made."""
     if sys.platform != "linux" or not shutil.which("unshare"):
-        raise LabError("Real swarms are measured on Linux only.", "Say --real none.")
+        raise LabError("Real swarms are measured on Linux only.", "Leave out --real.")
     seconds = max(SECONDS, EACH_S * count)
     command = (sys.executable, "-m", "waggle.lab.scale_real", str(count), "--rounds", str(rounds), "--seconds", str(seconds))
     done = subprocess.run(

@@ -42,7 +42,7 @@ ALLOCATOR = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about eight hours of one core")
+    parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about thirteen hours of one core")
     parser.add_argument("--options", action="store_true", help="every strategy and update rule, on dev questions")
     parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
     parser.add_argument(
