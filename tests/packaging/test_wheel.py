@@ -1,5 +1,6 @@
 """The wheel, installed away from the source: what `pipx install` gives a person."""
 
+import email
 import subprocess
 import sys
 import sysconfig
@@ -8,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,6 +29,15 @@ def test_it_holds_the_starter_the_look_and_nothing_of_the_tests(wheel):
         assert f"waggle/resources/{name}" in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"waggle"}
     assert not [name for name in names if "test" in name.lower() and not name.endswith("selftest.py")]
+
+
+def test_it_has_the_version_of_the_source_and_names_the_licences_of_all_it_holds(wheel):
+    packed = zipfile.ZipFile(wheel)
+    told = email.message_from_bytes(packed.read(next(name for name in packed.namelist() if name.endswith("/METADATA"))))
+    assert told["Version"] == version.of_source()
+    assert told["License-Expression"] == "Apache-2.0 AND OFL-1.1"
+    assert len(told.get_all("License-File")) == 3
+    assert "Operating System :: POSIX :: Linux" in told.get_all("Classifier")
 
 
 def test_installed_in_an_environment_of_its_own_it_finds_what_ships_with_it(wheel, tmp_path):
