@@ -53,7 +53,7 @@ def main() -> int:
 def freeze(folder: Path, named: str) -> None:
     """Run PyInstaller; ends here where a library that the app links is not on this computer, or a program does not start."""
     shutil.rmtree(folder, ignore_errors=True)
-    environment = {**os.environ, "WAGGLE_VERSION": named, "PYTHONHASHSEED": "0", **icon()}
+    environment = {**os.environ, "WAGGLE_VERSION": named, "PYTHONHASHSEED": "0", **icon(), **resource(named)}
     command = ["-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", "--distpath", str(WORK)]
     spec = ["--workpath", str(WORK / "work"), str(ROOT / "packaging/waggle.spec")]
     done = subprocess.run([sys.executable, *command, *spec], env=environment, stderr=subprocess.PIPE, text=True, check=False)
@@ -73,6 +73,15 @@ def icon() -> dict[str, str]:
     drawn.parent.mkdir(exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "packaging/icon.py"), str(drawn)], check=True)
     return {"WAGGLE_ICON": str(drawn)}
+
+
+def resource(named: str) -> dict[str, str]:
+    """What the programs say of themselves on Windows, as PyInstaller's environment."""
+    if sys.platform != "win32":
+        return {}
+    told = WORK / "version.txt"
+    told.write_text(make_windows.resource(named), encoding="utf-8")
+    return {"WAGGLE_VERSION_FILE": str(told)}
 
 
 def report(folder: Path, made: list[Path], began: float) -> None:

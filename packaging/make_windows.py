@@ -2,22 +2,41 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
+
+import windows_sign
 
 HERE = Path(__file__).resolve().parent
 
 
 def wrap(folder: Path, named: str, to: Path) -> list[Path]:
+    windows_sign.sign(*map(str, sorted(folder.glob("*.exe"))))
     return [installer(folder, folder.parent / "waggle.ico", named, to)]
 
 
 def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
-    """Warnings of makensis count as errors. Signing it is the release workflow's, which has the certificate."""
+    """Warnings of makensis count as errors."""
     made = to / f"Waggle-{named}-setup.exe"
     said = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": made}
+    said |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
     defined = [f"-D{name}={value}" for name, value in said.items()]
     subprocess.run(["makensis", "-WX", "-V2", *defined, str(HERE / "windows/waggle.nsi")], check=True)
     return made
+
+
+def resource(named: str) -> str:
+    """What a program says of itself in Explorer, as PyInstaller reads it."""
+    four = tuple(int(number) for number in numbers(named).split("."))
+    words = {
+        "CompanyName": "Waggle contributors", "FileDescription": "Waggle", "FileVersion": named, "InternalName": "Waggle",
+        "LegalCopyright": "Waggle contributors, Apache-2.0", "ProductName": "Waggle", "ProductVersion": named,
+    }  # fmt: skip
+    strings = ", ".join(f"StringStruct({key!r}, {value!r})" for key, value in words.items())
+    return (
+        f"VSVersionInfo(ffi=FixedFileInfo(filevers={four}, prodvers={four}, mask=0x3F, OS=0x40004, fileType=1), "
+        f"kids=[StringFileInfo([StringTable('040904B0', [{strings}])]), VarFileInfo([VarStruct('Translation', [1033, 1200])])])\n"
+    )
 
 
 def numbers(named: str) -> str:

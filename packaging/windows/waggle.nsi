@@ -1,5 +1,6 @@
 ; The Windows installer: for one person, no administrator, a menu entry, waggle:// links, an uninstaller.
-; makensis -DVERSION=0.1.0 -DNUMBERS=0.1.0.0 -DPAYLOAD=build/Waggle -DICON=build/waggle.ico -DOUT=dist/Waggle-0.1.0-setup.exe waggle.nsi
+; makensis -DVERSION=0.1.0 -DNUMBERS=0.1.0.0 -DPAYLOAD=build/Waggle -DICON=build/waggle.ico -DOUT=dist/Waggle-0.1.0-setup.exe
+;   -DPYTHON=python3 -DSIGN=packaging/windows_sign.py waggle.nsi
 Unicode true
 !include MUI2.nsh
 !include FileFunc.nsh
@@ -9,6 +10,9 @@ Unicode true
 ; in a folder that Windows has on every person's PATH: PATH itself is longer than NSIS can hold, and would be cut
 !define COMMAND "$LOCALAPPDATA\Microsoft\WindowsApps\waggle.cmd"
 !define UNINSTALL "Software\Microsoft\Windows\CurrentVersion\Uninstall\${APP}"
+
+!finalize '"${PYTHON}" "${SIGN}" "%1"' = 0
+!uninstfinalize '"${PYTHON}" "${SIGN}" "%1"' = 0
 
 Name "${APP}"
 OutFile "${OUT}"

@@ -30,6 +30,36 @@ def test_the_windows_installer_compiles_without_a_warning(tmp_path, icon):
     assert made.read_bytes()[:2] == b"MZ"
 
 
+def test_the_programs_the_uninstaller_and_the_installer_are_signed_where_there_is_a_certificate(tmp_path, icon, monkeypatch):
+    if not shutil.which("makensis"):
+        pytest.skip("nsis is not installed")
+    payload, said = tmp_path / "Waggle", tmp_path / "said"
+    payload.mkdir()
+    for name in ("Waggle.exe", "waggle-console.exe"):
+        (payload / name).write_bytes(b"MZ")
+    (tmp_path / "signtool").write_text(f'#!/bin/sh\necho "$@" >> {said}\n', encoding="utf-8")
+    (tmp_path / "signtool").chmod(0o755)
+    for name, value in (("SIGNTOOL", tmp_path / "signtool"), ("SIGN_CERTIFICATE", "a.pfx"), ("SIGN_PASSWORD", "secret")):
+        monkeypatch.setenv(name, str(value))
+    shutil.copy(icon, tmp_path / "waggle.ico")
+    (made,) = make_windows.wrap(payload, "1.2.3", tmp_path)
+    signed = [line.split("/td sha256 ")[1] for line in said.read_text(encoding="utf-8").splitlines()]
+    assert signed[0] == f"{payload / 'Waggle.exe'} {payload / 'waggle-console.exe'}"
+    assert len(signed) == 3, "the uninstaller, which is made on the way"
+    assert signed[2] == str(made)
+
+
+def test_windows_programs_say_which_version_they_are():
+    def struct(*args, **named):
+        return (*args, named) if named else args
+
+    names = ("VSVersionInfo", "FixedFileInfo", "StringFileInfo", "StringTable", "StringStruct", "VarFileInfo", "VarStruct")
+    told = eval(make_windows.resource("1.2.3.dev45"), dict.fromkeys(names, struct))[0]  # noqa: S307 - our own text
+    assert told["ffi"][0]["filevers"] == (1, 2, 3, 45)
+    strings = dict(told["kids"][0][0][0][1])
+    assert (strings["ProductName"], strings["ProductVersion"]) == ("Waggle", "1.2.3.dev45")
+
+
 def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_whole_folder_it_did_not_make():
     script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
     assert "RequestExecutionLevel user" in script
