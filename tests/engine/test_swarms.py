@@ -3,16 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
-from swarm.live import fresh_identity
+from swarm.live import Ear, fresh_identity, options
 from waggle import paths
 from waggle.engine import swarms
 from waggle.engine.swarms import Swarms
 from waggle.errors import CharterError, EngineError, SettingsError, SwarmError
 from waggle.protocol import commands
-from waggle.settings import Learning, Settings, Swarm
+from waggle.settings import Learning, Settings, Swarm, Web
 from waggle.swarm import admission, book, invite
 from waggle.swarm.book import Book, Entry
 from waggle.swarm.identity import text_of
+from waggle.swarm.node import SwarmNode
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
@@ -131,6 +132,53 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
     kept = charters.read(home.charters / f"{created.swarm.charter}.json")
     assert len(kept.questions_digest) == 64
     assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
+
+
+async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier):
+    private = replace(OTHER, name="Ours", admission=admission.public_of(key := admission.new_key()))
+    own = fresh_identity(tmp_path, "lender")
+    lender = SwarmNode(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
+    try:
+        await lender.start()
+        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
+        known = Swarms(home, Settings(swarm=Swarm(light=True)), again_to(reasons))
+        (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+        assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
+        await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
+    finally:
+        await lender.close()
+    assert home.admission(private.digest.hex()).read_bytes() == key
+    chosen = swarms.applied(home, Settings(swarm=Swarm(light=True)))
+    assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
+    joined = Swarms(home, chosen, again_to(reasons))
+    joined.charter = private
+    (written,) = await joined.obey(commands.WriteInvite(id="3"))
+    assert written.link == link
+
+
+async def test_where_there_is_no_hivemind_an_invite_without_a_gateway_is_refused_in_words(known, monkeypatch, tmp_path):
+    monkeypatch.setattr("waggle.swarm.visit.has_hivemind", lambda: False)
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
+    with pytest.raises(SwarmError, match="this invite names none"):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+
+
+async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_too(home, reasons, tmp_path):
+    mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
+
+    async def addresses():
+        hosts = ("ip4/127.0.0.1", "ip4/192.168.1.7", "ip6/2001:db8::7")
+        return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
+
+    for web, named in ((Web(port=8080, gateway=True, host="0.0.0.0"), 2), (Web(port=8080, gateway=True), 0)):
+        lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons))
+        await lending.joined(first_swarm(), addresses)
+        (told,) = await lending.obey(commands.WriteInvite(id="1"))
+        found = invite.read(told.link).gateways
+        assert set(found) == {f"ws://192.168.1.7:8080/gateway#{mine}", f"ws://[2001:db8::7]:8080/gateway#{mine}"} or not named
+        assert len(found) == named
 
 
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):

@@ -19,6 +19,28 @@ KEY = bytes(range(100, 132))
 LINK = f"waggle://join?charter={DIGEST.hex()}&seed={SEED}&seed={OTHER}#key={base64.urlsafe_b64encode(KEY).decode().rstrip('=')}"
 
 
+def test_gateways_stand_in_the_link_with_the_peer_that_they_must_be() -> None:
+    made = Invite(charter=DIGEST, seeds=(SEED,), gateways=(f"wss://example.org/gateway#{PEER}", "ws://[2001:db8::1]:80/gateway"))
+    link = invite.write(made)
+    assert f"&gateway=wss://example.org/gateway%23{PEER}&gateway=ws://[2001:db8::1]:80/gateway" in link
+    assert invite.read(link) == made
+    alone = Invite(charter=DIGEST, gateways=("ws://192.0.2.1:8080/some/where/gateway",), key=KEY)
+    assert invite.read(invite.write(alone)) == alone
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.org/gateway", "ws://example.org/reboot?now=/gateway", "ws://example.org/", "ws://me:pass@example.org/gateway",
+        "ws://example.org:70000/gateway", "ws://999.1.1.1/gateway", "ws://[::1/gateway", "ws://example.org/gateway%23nobody",
+        "ws://example.org/a/b/c/d/e/gateway",
+    ],
+)  # fmt: skip
+def test_a_link_can_ask_for_no_page_but_a_gateway(address: str) -> None:
+    with pytest.raises(SwarmError, match="names a gateway"):
+        invite.read(f"waggle://join?charter={DIGEST.hex()}&gateway={address}")
+
+
 def test_an_invite_is_this_link() -> None:
     assert invite.write(Invite(charter=DIGEST, seeds=(SEED, OTHER), key=KEY)) == LINK
     assert invite.read(LINK) == Invite(charter=DIGEST, seeds=(SEED, OTHER), key=KEY)
@@ -65,6 +87,8 @@ REFUSED = {
     "a short hash": LINK.replace(DIGEST.hex(), DIGEST.hex()[:-2]),
     "a hash in capitals": LINK.replace(DIGEST.hex(), DIGEST.hex().upper()),
     "no seed": PLAIN.partition("&")[0],
+    "a gateway twice": f"{PLAIN}&gateway=ws://a.b/gateway&gateway=ws://a.b/gateway",
+    "five gateways": PLAIN + "".join(f"&gateway=ws://{i}.b/gateway" for i in range(5)),
     "a seed twice": f"{PLAIN}&seed={SEED}",
     "seventeen seeds": PLAIN + "".join(f"&seed=/ip4/192.0.2.{i}/tcp/1/p2p/{PEER}" for i in range(15)),
     "a seed without its peer": LINK.replace(f"/p2p/{PEER}", ""),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import assert_never
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -16,9 +17,9 @@ from waggle.engine import others
 from waggle.errors import CharterError, EngineError, SwarmError
 from waggle.protocol import commands
 from waggle.protocol import gatherings as told
-from waggle.settings import Settings
+from waggle.settings import Settings, Web
 from waggle.swarm import admission, book, invite, known_peers
-from waggle.swarm.address import is_address
+from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.book import Entry
 from waggle.swarm.dht import require_port
 from waggle.swarm.visit import visit
@@ -28,6 +29,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+EVERYWHERE = ("0.0.0.0", "::")
 Answer = told.SwarmsTold | told.SwarmCreated | told.InviteRead | told.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
@@ -45,7 +47,8 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     port = chosen.swarm.port or _free(chosen.swarm.host, entry.port)
     if not known.active:
         return replace(chosen, swarm=replace(chosen.swarm, port=port))
-    return replace(chosen, swarm=replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, port=port))
+    gateways = entry.gateways or chosen.swarm.gateways
+    return replace(chosen, swarm=replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, port=port))
 
 
 def gone_back(home: paths.Home) -> bool:
@@ -165,7 +168,7 @@ class Swarms:
         here: Charter | None = None
         with suppress(CharterError):  # not met before
             here = self._kept(digest)
-        seen = await visit(read, self._chosen.swarm.host)
+        seen = await visit(read, self._chosen.swarm.host, by_web=self._chosen.swarm.light)
         charter = seen.charter or here
         if charter is None:
             raise SwarmError(
@@ -218,11 +221,13 @@ class Swarms:
         met = known_peers.read(others.options_of(self._home, self._chosen).known_peers)
         further = [one for one in (*self._chosen.swarm.seeds, *met) if one not in own and not _is_local(one)]
         seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
-        if not seeds:
+        gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
+        gateways = gateways[: invite.MAX_GATEWAYS]
+        if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
         key = admission.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
-        link = invite.write(invite.Invite(charter=digest, seeds=seeds, key=key))
-        return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach(seeds))
+        link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
+        return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
     def _path(self, digest: str) -> Path:
         return self._home.charters / f"{digest}.json"
@@ -243,10 +248,11 @@ class Swarms:
 
 
 def _entry(digest: str, entry: Entry | None, looked: invite.Invite | None) -> Entry:
-    """What the book says after joining: the newest invite's seeds first."""
+    """What the book says after joining: the newest invite's seeds and gateways first."""
     before = entry or Entry(charter=digest, added_at=time.time())
     seeds = dict.fromkeys((*(looked.seeds if looked else ()), *before.seeds))
-    return replace(before, seeds=tuple(seeds)[: invite.MAX_SEEDS])
+    gateways = dict.fromkeys((*(looked.gateways if looked else ()), *before.gateways))
+    return replace(before, seeds=tuple(seeds)[: invite.MAX_SEEDS], gateways=tuple(gateways)[: invite.MAX_GATEWAYS])
 
 
 def _digest(charter: Charter) -> str:
@@ -258,7 +264,19 @@ def _digest(charter: Charter) -> str:
         verifier.close()
 
 
+def _lent(web: Web, own: list[str]) -> list[str]:
+    """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
+    if not web.gateway or not web.port or web.host not in EVERYWHERE:
+        return []
+    straight = {_host(one): one.rpartition("/")[2] for one in own if "/p2p-circuit/" not in one and not _is_local(one)}
+    hosts = {f"[{host}]" if host.version == 6 else str(host): peer for host, peer in straight.items() if host is not None}
+    return [f"ws://{host}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
+
+
 def _host(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    if address.startswith("ws"):
+        name = urlsplit(address).hostname or ""
+        return ipaddress.ip_address(name) if ":" in name or name.replace(".", "").isdigit() else None
     parts = address.split("/")
     return ipaddress.ip_address(parts[2]) if parts[1] in ("ip4", "ip6") else None
 
@@ -275,9 +293,9 @@ def _best(addresses: list[str]) -> list[str]:
     return sorted(useful, key=lambda one: (host := _host(one)) is not None and not host.is_global)[:OWN]
 
 
-def _reach(seeds: tuple[str, ...]) -> str:
-    """From where an invite with these seeds can be followed."""
-    hosts = [_host(one) for one in seeds]
+def _reach(addresses: tuple[str, ...]) -> str:
+    """From where an invite with these seeds and gateways can be followed."""
+    hosts = [_host(one) for one in addresses]
     if any(host is None or host.is_global for host in hosts):
         return "It works from anywhere."
     if all(host is not None and host.is_loopback for host in hosts):

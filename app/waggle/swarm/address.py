@@ -1,4 +1,6 @@
-"""Addresses: where a peer can be dialled, as a multiaddress that ends in its peer id. hivemind knows all that pass here.
+"""Addresses: where a peer can be dialled, as a multiaddress that ends in its peer id, and where a gateway is.
+
+hivemind knows all multiaddresses that pass here.
 
 Left out: the many protocols of multiaddresses by which no Waggle node listens (onion, unix sockets, dnsaddr).
 """
@@ -19,6 +21,10 @@ _FORM = re.compile(
     r"(?:/p2p/(?P<relay>[0-9A-Za-z]{1,64})/p2p-circuit)?"
     r"/p2p/(?P<peer>[0-9A-Za-z]{1,64})"
 )
+_GATEWAY = re.compile(
+    r"wss?://(?P<host>[0-9A-Za-z.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?:/[0-9A-Za-z._~-]{1,64}){0,4}/gateway(?:#(?P<peer>[0-9A-Za-z]{1,64}))?"
+)
 _LABEL = r"(?!..--)[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"  # of a host name; names beyond ASCII are not known below either
 _NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
 
@@ -38,6 +44,25 @@ def is_address(text: str) -> bool:
     except ValueError:  # it is none: that is the answer
         return False
     return True
+
+
+def is_gateway(text: str) -> bool:
+    """Whether this is a gateway's address, with or without the peer id that it must have: a link can ask for no other page."""
+    found = _GATEWAY.fullmatch(text)
+    try:
+        return found is not None and int(found["port"] or 1) <= PORTS and _is_web_host(found["host"]) and _has_peer(found["peer"])
+    except ValueError:  # it is none: that is the answer
+        return False
+
+
+def _is_web_host(host: str) -> bool:
+    if host.startswith("["):
+        return bool(ipaddress.IPv6Address(host[1:-1]))
+    return bool(ipaddress.IPv4Address(host)) if host.replace(".", "").isdigit() else _NAME.fullmatch(host) is not None
+
+
+def _has_peer(peer: str | None) -> bool:
+    return peer is None or bool(peer_id_of(peer))
 
 
 def _peer_of(address: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The book of swarms: those a person created or joined, with the seeds of their invites, and which one is active.
+"""The book of swarms: those a person created or joined, with the seeds and gateways of their invites, and which one is active.
 
 Left out: charters, and the keys of private swarms, each in a file of its own.
 """
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from waggle import paths
 from waggle.errors import UNREADABLE, SwarmError
-from waggle.swarm.address import is_address
-from waggle.swarm.invite import MAX_SEEDS
+from waggle.swarm.address import is_address, is_gateway
+from waggle.swarm.invite import MAX_GATEWAYS, MAX_SEEDS
 
 MOST = 64  # swarms
 MAX_BYTES = 256 * 1024
@@ -27,6 +27,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     charter: Hash
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_SEEDS)] = ()
+    gateways: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_GATEWAYS)] = ()
     created: bool = False  # here
     added_at: float = 0.0
     members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when it was last asked
@@ -71,7 +72,8 @@ def read(path: Path) -> Book:
         except OSError as stuck:
             raise SwarmError(f"The list of swarms {path} cannot be read.", "Check who owns it.") from stuck
         raise SwarmError("The list of swarms was damaged and is begun anew.", f"The old one is kept as {aside}.") from error
-    return replace(book, entries=tuple(one for one in book.entries if all(map(is_address, one.seeds))))
+    sound = (one for one in book.entries if all(map(is_address, one.seeds)) and all(map(is_gateway, one.gateways)))
+    return replace(book, entries=tuple(sound))
 
 
 def write(path: Path, book: Book) -> None:

@@ -1,9 +1,9 @@
 """The invite: a link that says which swarm to join, through which seeds, and for a private swarm with which key.
 
-    waggle://join?charter=<64 hex digits>&seed=<multiaddress>&seed=...#key=<32 bytes in base64url>
+    waggle://join?charter=<64 hex digits>&seed=<multiaddress>&seed=...&gateway=wss://...#key=<32 bytes in base64url>
 
-The charter itself is fetched from a seed and checked against its hash. The key of a private swarm stands in the fragment,
-which programs on the way neither send nor log, and in no `repr` here.
+The charter itself is fetched from a seed, or from a gateway, and checked against its hash. The key of a private swarm stands
+in the fragment, which programs on the way neither send nor log, and in no `repr` here.
 """
 
 import base64
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from waggle.errors import SwarmError
-from waggle.swarm.address import is_address
+from waggle.swarm.address import is_address, is_gateway
 
 MAX_CHARACTERS = 4096
 MAX_SEEDS = 16
+MAX_GATEWAYS = 4
 AGAIN = "Ask for the link again, and copy it whole."
 
 _START = re.compile(r"waggle://join/?\?")  # some programs put a slash behind the host
@@ -26,18 +27,23 @@ _KEY = re.compile(r"key=([0-9A-Za-z_-]{43})")
 
 @dataclass(frozen=True, kw_only=True)
 class Invite:
-    """`charter` is the sha256 of its document, `seeds` are multiaddresses, `key` is the admission seed or empty."""
+    """`charter` is the sha256 of its document, `seeds` are multiaddresses, `key` is the admission seed or empty.
+
+    `gateways` are for those who can speak to no peer. There are seeds, or gateways, or both.
+    """
 
     charter: bytes
-    seeds: tuple[str, ...]
+    seeds: tuple[str, ...] = ()
+    gateways: tuple[str, ...] = ()
     key: bytes = field(default=b"", repr=False)
 
 
 def write(invite: Invite) -> str:
     """The link of an invite; raises SwarmError for one that `read` would refuse."""
     seeds = "".join(f"&seed={seed}" for seed in invite.seeds)  # an address holds nothing that needs percent-encoding
+    gateways = "".join(f"&gateway={gateway.replace('#', '%23')}" for gateway in invite.gateways)
     key = f"#key={_text_of(invite.key)}" if invite.key else ""
-    text = f"waggle://join?charter={invite.charter.hex()}{seeds}{key}"
+    text = f"waggle://join?charter={invite.charter.hex()}{seeds}{gateways}{key}"
     if read(text) != invite:
         raise _refused("cannot be written")
     return text
@@ -54,25 +60,28 @@ def read(text: str) -> Invite:
     if start is None:
         raise SwarmError("This is no invite to a swarm.", "An invite begins with waggle://join?")
     query, mark, fragment = text[start.end() :].partition("#")
-    digests, seeds = _parameters(query)
+    digests, seeds, gateways = _parameters(query)
     if len(digests) != 1 or not _DIGEST.fullmatch(digests[0]):
         raise _refused("does not name one swarm")
-    if not 1 <= len(seeds) <= MAX_SEEDS or len(set(seeds)) != len(seeds):
+    if not (seeds or gateways) or len(seeds) > MAX_SEEDS or len(set(seeds)) != len(seeds):
         raise _refused(f"names no seed, one seed twice, or more than {MAX_SEEDS}")
     if not all(map(is_address, seeds)):
         raise _refused("names a seed by something that is no address")
-    return Invite(charter=bytes.fromhex(digests[0]), seeds=tuple(seeds), key=_key_in(fragment) if mark else b"")
+    if not all(map(is_gateway, gateways)) or len(gateways) > MAX_GATEWAYS or len(set(gateways)) != len(gateways):
+        raise _refused(f"names a gateway by something that is no address, one twice, or more than {MAX_GATEWAYS}")
+    key = _key_in(fragment) if mark else b""
+    return Invite(charter=bytes.fromhex(digests[0]), seeds=tuple(seeds), gateways=tuple(gateways), key=key)
 
 
-def _parameters(query: str) -> tuple[list[str], list[str]]:
-    """The values of `charter` and of `seed`."""
-    found: dict[str, list[str]] = {"charter": [], "seed": []}
+def _parameters(query: str) -> tuple[list[str], list[str], list[str]]:
+    """The values of `charter`, of `seed` and of `gateway`."""
+    found: dict[str, list[str]] = {"charter": [], "seed": [], "gateway": []}
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if name not in found:
             raise _refused("holds something that this version does not know")
         found[name].append(_decoded(value))
-    return found["charter"], found["seed"]
+    return found["charter"], found["seed"], found["gateway"]
 
 
 def _decoded(value: str) -> str:

@@ -1,4 +1,4 @@
-"""A visit: looks at a swarm through the seeds of an invite without taking part, under an identity that is used once."""
+"""A visit: looks at a swarm through the seeds, or the gateways, of an invite, under an identity that is used once."""
 
 import asyncio
 import tempfile
@@ -6,12 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from waggle.errors import CharterError
+from waggle.errors import CharterError, SwarmError
 from waggle.swarm import directory, identity
 from waggle.swarm.address import peer_of
+from waggle.swarm.admission import Admission
 from waggle.swarm.dht import Dht, PeerAway, Services, open_dht
+from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
+from waggle.swarm.light import LightConnection, fetch_charter
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.shim import has_hivemind
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
@@ -20,17 +24,19 @@ SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen t
 
 @dataclass(frozen=True)
 class Visited:
-    """`charter` is None where no seed gave it, `answered` whether any seed was there, `members` who announces something now."""
+    """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now."""
 
     charter: Charter | None
     answered: bool
     members: int
 
 
-async def visit(invite: Invite, host: str, patience: float = SEEDS_S) -> Visited:
-    """Look for so many seconds at most. SwarmError where the network cannot be opened, CharterError where all seeds lie."""
+async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> Visited:
+    """Look for so many seconds at most. SwarmError where the network cannot be opened, CharterError where all who answer lie."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = identity.load_or_create(Path(folder) / "identity.key")
+        if by_web or not has_hivemind() or not invite.seeds:
+            return await _look_by_web(invite, visitor, patience)
         dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=invite.charter), port=0)
         try:
             return await _look(dht, invite, patience)
@@ -58,6 +64,33 @@ async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
     if charter is None and wrong is not None:
         raise wrong
     return Visited(charter, answered, await _members(dht, invite.charter) if answered else 0)
+
+
+async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Visited:
+    """The same through the gateways."""
+    if not invite.gateways:
+        raise SwarmError(
+            "This computer can take part through gateways alone, and this invite names none.",
+            "Ask for an invite from a member whose node lends its web port.",
+        )
+    options = SwarmOptions(gateways=invite.gateways)
+    try:
+        async with asyncio.timeout(patience):
+            charter = await fetch_charter(options, invite.charter)
+    except (SwarmError, TimeoutError):  # none of them is there
+        return Visited(None, answered=False, members=0)
+    joined = asyncio.Event()
+    admission = Admission(charter, visitor.peer_id, invite.key)
+    gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
+    try:
+        with suppress(TimeoutError, PeerAway):  # how many there are is good to know, and no more
+            async with asyncio.timeout(patience):
+                await gates.start()
+                await joined.wait()
+                return Visited(charter, answered=True, members=len(await gates.dht.read("")))
+    finally:
+        await gates.close()
+    return Visited(charter, answered=True, members=0)
 
 
 async def _members(dht: Dht, charter: bytes) -> int:
