@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
@@ -65,6 +65,21 @@ def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBo
     assert you._map.accessibleDescription() == you._day.words()
     you._as_table.click()
     assert [you._rows.item(0, column).text() for column in range(4)] == [YESTERDAY.isoformat(), "128", "32", "2"]
+
+
+def test_the_calendar_shows_its_focus_and_is_heard(page: Page, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    window, you, _ = page
+    window.activateWindow()
+    you._map.clearFocus()
+    before = you._map.grab().toImage()
+    you._map.setFocus()
+    qtbot.waitUntil(you._map.hasFocus)
+    assert you._map.grab().toImage() != before
+    qtbot.keyClick(you._map, Qt.Key.Key_Up)
+    assert heard[-1] == you._day.words()
 
 
 def test_a_year_begins_on_a_monday_and_today_is_in_its_last_week() -> None:

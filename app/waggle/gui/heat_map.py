@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
+from waggle.gui.parts import announce
 from waggle.gui.words import duration, figure, month, plural, tr, whole_day
 from waggle.protocol.person import Day
 
@@ -96,6 +97,11 @@ class HeatMap(Painted):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawRoundedRect(cell.adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
             date += datetime.timedelta(days=1)
+        if self.hasFocus():
+            painter.setPen(QPen(self.look.colour("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            step = self._step()
+            painter.drawRoundedRect(QRectF(SIDE - 3, HEAD - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
 
     def _draw_names(self, painter: QPainter) -> None:
         painter.setFont(self.look.font("caption"))
@@ -118,6 +124,7 @@ class HeatMap(Painted):
             super().keyPressEvent(event)
             return
         self._point((self._at or self._today) + datetime.timedelta(days=step if self._at else 0))
+        announce(self, self.accessibleDescription())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         step = self._step()
