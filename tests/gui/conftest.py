@@ -9,19 +9,18 @@ import shiboken6
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtWidgets import QApplication
-
 from gui.recorded import REAL, Run
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.look import Look
+from waggle.gui.opened import Application
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent
 
 
 @pytest.fixture(scope="session")
-def qapp() -> QApplication:
+def qapp() -> Application:
     return application()
 
 
@@ -43,7 +42,7 @@ def told(recording: Path) -> tuple[AnyEvent, ...]:
 
 
 @pytest.fixture
-def look(qapp: QApplication) -> Look:
+def look(qapp: Application) -> Look:
     made = Look("light")
     made.dress()
     return made
@@ -53,7 +52,7 @@ Told = Callable[[Sequence[AnyEvent]], Window]
 
 
 @pytest.fixture
-def window_told(qapp: QApplication, look: Look) -> Iterator[Told]:
+def window_told(qapp: Application, look: Look) -> Iterator[Told]:
     """Makes a shown window that was told these events; all are taken away afterwards."""
     made: list[Window] = []
 

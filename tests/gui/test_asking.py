@@ -19,7 +19,7 @@ from waggle.gui.engine_process import EngineProcess
 from waggle.gui.frame import PAGES
 from waggle.gui.identity_view import IdentityView
 from waggle.gui.look import Look
-from waggle.gui.opened import Opened
+from waggle.gui.opened import Application
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.swarm_form import SwarmForm
@@ -191,12 +191,13 @@ def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, 
     shiboken6.delete(window)
 
 
-def test_whoever_quits_by_the_menu_of_the_system_has_left(begun: Begun, qapp: QApplication, qtbot: QtBot) -> None:
+def test_whoever_quits_by_the_menu_of_the_system_has_left(
+    begun: Begun, qapp: Application, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell = begun()
-    opened = Opened(qapp, shell.called, shell.leave)
+    monkeypatch.setattr(qapp, "leave", shell.leave)
     with qtbot.waitSignal(shell.left, timeout=10_000):
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
         assert shell.window.leaving
-    qapp.removeEventFilter(opened)
     assert not shell._source.running  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ from gui.recorded import ready
 from waggle.gui import qr
 from waggle.gui.ask_view import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.models_view import ModelCard, ModelsView, about
-from waggle.gui.opened import Opened
+from waggle.gui.opened import Application
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Button, Line
 from waggle.gui.span_text import SpanText
@@ -213,15 +213,20 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(Sheet)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    sheet = Sheet(
+        window.swarms.look, replace(OTHER, name="Q&A club", known=False), read=None, leaving="", round_=1, why_not=""
+    )  # fmt: skip
+    assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
+    assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
+    assert sheet.join.accessibleName() == "Join Q&A club"
     assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
 
 
 @pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
-def test_what_the_system_asks_to_open_is_passed_on(qapp: QApplication, asked: QUrl) -> None:
+def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, asked: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    opened = Opened(qapp, called.append, lambda: None)
+    monkeypatch.setattr(qapp, "called", called.append)
     QApplication.sendEvent(qapp, QFileOpenEvent(asked))
-    qapp.removeEventFilter(opened)
     assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
 
 

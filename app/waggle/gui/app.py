@@ -22,7 +22,7 @@ from waggle.gui.engine_process import EngineProcess, command_line, far_command_l
 from waggle.gui.journal import Notes
 from waggle.gui.look import Look, Theme
 from waggle.gui.only_one import OnlyOne
-from waggle.gui.opened import Opened
+from waggle.gui.opened import Application
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.tray import mark_icon
@@ -64,10 +64,10 @@ def run(arguments: Arguments) -> int:
     return _first(look, home, choices, arguments)
 
 
-def application() -> QApplication:
-    """The one QApplication, in a style that looks the same everywhere."""
-    app = QApplication.instance() or QApplication(sys.argv[:1])
-    assert isinstance(app, QApplication)
+def application() -> Application:
+    """The one there is, in a style that looks the same everywhere."""
+    app = QApplication.instance() or Application(sys.argv[:1])
+    assert isinstance(app, Application)
     app.setApplicationName("Waggle")
     app.setDesktopFileName("io.waggle.Waggle")
     app.setStyle("Fusion")
@@ -133,8 +133,9 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
 
     sys.excepthook = _Reporter(shell)
     logging.getLogger().addHandler(Notes(shell.journal))
-    Opened(application(), shell.called, shell.leave)
-    loop = qasync.QEventLoop(application())
+    app = application()
+    app.called, app.leave = shell.called, shell.leave
+    loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
     shell.left.connect(end)
     shell.begin(arguments.page, first=first)

@@ -1,26 +1,25 @@
-"""What the operating system asks of Waggle while it runs (macOS tells it so): to open an invite link or a file, or to leave."""
+"""The application, and what the system asks of it while it runs (macOS tells it so): to open an invite link or file, to leave."""
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication
 
 
-class Opened(QObject):
-    """Put it on the application as an event filter; `called` is told each link or path, `leave` ends everything in time."""
+class Application(QApplication):
+    """`called` is told each link or path, `leave` ends everything in time; without them Qt does as it does."""
 
-    def __init__(self, parent: QObject, called: Callable[[str], None], leave: Callable[[], None]) -> None:
-        super().__init__(parent)
-        self._called, self._leave = called, leave
-        parent.installEventFilter(self)
+    called: Callable[[str], None] | None = None
+    leave: Callable[[], None] | None = None
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if isinstance(event, QFileOpenEvent):
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QFileOpenEvent) and self.called is not None:
             url = event.url()
-            self._called(event.file() if url.isLocalFile() else url.toString())
+            self.called(event.file() if url.isLocalFile() else url.toString())
             return True
-        if event.type() == QEvent.Type.Quit:  # else Qt asks the window to close, which goes to the tray
+        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would ask the window to close: it goes to the tray
             event.ignore()
-            self._leave()
+            self.leave()
             return True
-        return super().eventFilter(watched, event)
+        return super().event(event)

@@ -241,14 +241,20 @@ class Line(Painted):
         painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
 
 
+def _as_it_is(words: str) -> str:
+    """Qt takes the letter behind a single & for a key."""
+    return words.replace("&", "&&")
+
+
 class Button(QPushButton):
-    """A verb. `kind` is primary, plain, link or segment; a split button is two, joined left and right."""
+    """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
+    two, joined left and right."""
 
     def __init__(
         self, look: Look, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
     ) -> None:
-        super().__init__(words)
-        self._look, self._kind, self._icon = look, kind, icon
+        super().__init__(_as_it_is(words))
+        self._look, self._kind, self._icon, self._words = look, kind, icon, words
         self.setProperty("kind", kind)
         self.join(join)
         self.setFont(look.font("strong" if kind == "primary" else "label"))
@@ -260,9 +266,9 @@ class Button(QPushButton):
         self._tint()
 
     def say(self, words: str, icon: str = "") -> None:
-        if (words, icon) != (self.text(), self._icon):
-            self._icon = icon
-            self.setText(words)
+        if (words, icon) != (self._words, self._icon):
+            self._words, self._icon = words, icon
+            self.setText(_as_it_is(words))
             self.setAccessibleName(words)
             self._tint()
 
