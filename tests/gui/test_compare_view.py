@@ -4,6 +4,8 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from gui.conftest import Told
+from waggle.gui.compare_chart import CompareChart
+from waggle.gui.look import Look
 from waggle.gui.progress import Progress
 from waggle.gui.window import Window
 from waggle.protocol.commands import ChangeSettings
@@ -101,3 +103,17 @@ def test_table_and_comparison_take_turns(window_told: Told, written: list[AnyEve
     assert not page._axis.isEnabled()
     page._compared.setChecked(False)
     assert page._axis.isEnabled()
+
+
+def test_charts_take_the_colours_of_a_system_that_became_dark(
+    window_told: Told, written: list[AnyEvent], look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look.use("system")
+    window = window_told([*written, chosen(), compared(True, False)])
+    page = opened(window)
+    (chart,) = page.findChildren(CompareChart)
+    assert chart.backgroundBrush().color() == look.colour("surface")
+    look.mode = "dark"  # as if the system had become so: none can be had in a test
+    look.changed.emit()
+    assert chart.backgroundBrush().color() == look.colour("surface")
+    look.use("light")

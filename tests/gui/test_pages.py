@@ -146,6 +146,19 @@ def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyE
     assert shown.key == "late"
 
 
+def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told([])
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    live._freeze.setChecked(True)
+    for event in written:
+        window._current.take(event)
+    window._current.flush()
+    assert not any(made._card for made in live._feed._cards)
+    assert "newer questions are waiting" in live._line.words()
+
+
 def test_the_verdict_is_a_sentence() -> None:
     scores = (HeldOutScore(round=0, at=0, right=10, total=100), HeldOutScore(round=811, at=0, right=384, total=1000))
     played = events.RoundSummary(round=811, at=0.0, reward=0.4, solved=0.3, seconds=2.0)

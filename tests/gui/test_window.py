@@ -1,6 +1,7 @@
 """The whole window: one redraw a tick, one page at a time, names for all that can be reached by keyboard."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -14,6 +15,8 @@ from gui.recorded import START, Run, ready
 from waggle.gui import keys, language
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, RailButton
+from waggle.gui.help_page import HelpPage
+from waggle.gui.journal import Journal
 from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.matrix import settled
@@ -21,6 +24,7 @@ from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
 from waggle.gui.window import Window
 from waggle.gui.words import date_of
+from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.person import Day, DaysTold
@@ -395,3 +399,33 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
     shown = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
     for promised in (keys.QUIT, keys.CLOSE, keys.PAUSE, keys.FIND, keys.page(1), keys.page(8), f"{keys.MUTE}, {keys.BLOCK}"):
         assert promised in shown
+
+
+def test_the_key_for_pausing_never_overwrites_what_was_copied(
+    window_told: Told, written: list[AnyEvent], qapp: QApplication
+) -> None:
+    problem = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one")
+    window = window_told([*written, problem])
+    qapp.clipboard().setText("mine")
+    window._pause_or_resume()
+    assert qapp.clipboard().text() == "mine"
+
+
+def test_the_report_on_home_is_that_of_help(look: Look, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
+    current, journal = Current(), Journal()
+    window = Window(look, current, journal=journal, home=Home(tmp_path))
+    qtbot.addWidget(window)
+    window.show()
+    event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)
+    current.take(event)
+    journal.take(event)
+    current.flush()
+    window.home.hero._main.click()
+    copied = qapp.clipboard().text()
+    assert "Log, newest first:" in copied
+    assert "Failed: The folder cannot be written." in copied
+    assert str(tmp_path) not in copied
+    window.show_page("help")
+    page = window.pages["help"]
+    assert isinstance(page, HelpPage)
+    assert page._report._text.toPlainText() == copied

@@ -34,6 +34,8 @@ class CompareView(Scrolled):
         super().__init__(self._box)
         self.look = look
         self._drawn: object = None
+        self._state: State | None = None
+        look.changed.connect(self._recoloured)
         self._on = False
         self._says = text(look, "", "small", "soft", wrap=True)
         self._switch = Button(look, tr("Take part"))
@@ -62,7 +64,8 @@ class CompareView(Scrolled):
 
     def show_state(self, state: State) -> None:
         """Redrawn when an answer was marked, or when one takes part or no more."""
-        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.theme)
+        self._state = state
+        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.mode)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -76,6 +79,10 @@ class CompareView(Scrolled):
         self._empty.setVisible(bool(self._empty.text()))
         self._show_models(told, state.ready.model if state.ready else "")
         self._show_leaders(told)
+
+    def _recoloured(self) -> None:
+        if self._state is not None:
+            self.show_state(self._state)
 
     def _show_models(self, told: ModelsCompared | None, mine: str) -> None:
         curves = told.curves if told else ()

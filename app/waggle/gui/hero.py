@@ -58,6 +58,7 @@ class Hero(QFrame):
         self.setProperty("kind", "card")
         self._can_start = can_start
         self._state = State()
+        self.report: Callable[[State], str] = report  # whoever has a log tells it too
         self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
@@ -179,7 +180,7 @@ class Hero(QFrame):
             case "resume" | "anyway":
                 self._ask(Resume(id=pausing.command_id()))
             case "copy_report":
-                QGuiApplication.clipboard().setText(report(self._state))
+                QGuiApplication.clipboard().setText(self.report(self._state))
                 self._main.say(tr("Copied"), "check")
             case "none":
                 self.start_wanted.emit()

@@ -131,7 +131,7 @@ class Live(Page):
         self._example.setVisible(not state.cards)
         self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
         self._show_digest(digest(state, self._now))
-        chosen = [made for made in (self._held or state.cards) if WHOSE[self._whose.index](made)]
+        chosen = [made for made in (state.cards if self._held is None else self._held) if WHOSE[self._whose.index](made)]
         if self._specialty:
             chosen = [made for made in chosen if made.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
@@ -185,7 +185,7 @@ class Live(Page):
     def _chooser(self, title: str) -> Callable[[], None]:
         def choose() -> None:
             self._specialty = title
-            self._menu_button.say(told(one_line(title)).replace("&", "&&") or tr("All specialties"), "down")
+            self._menu_button.say(told(one_line(title)) or tr("All specialties"), "down")
             self._redraw()
 
         return choose

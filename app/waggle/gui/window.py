@@ -21,6 +21,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Page, announce, column, held, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import Progress
+from waggle.gui.report import report
 from waggle.gui.settings_page import SettingsPage
 from waggle.gui.swarms import Swarms
 from waggle.gui.words import told, tr
@@ -59,9 +60,10 @@ class Window(QWidget):
         self._said, self._read_out = "", ("", 0.0)
         self.leaving = self._replay = False
         self.page = "home"
-        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
-        self._choices = choices = choices or Choices(None, parent=self)
         journal = journal or Journal(self)
+        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
+        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None)
+        self._choices = choices = choices or Choices(None, parent=self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: Live(look), "progress": lambda: Progress(look), "settings": lambda: SettingsPage(look, choices),
@@ -102,8 +104,9 @@ class Window(QWidget):
 
     def _pause_or_resume(self) -> None:
         """What Home's one button does, as things stand now, whichever page is seen. A first start has its own buttons."""
-        if self._all.currentIndex() == 0:
-            self.home.hero.show_state(self._current.state, self._current.now())
+        state = self._current.state
+        if self._all.currentIndex() == 0 and sentence(state).action != "copy_report":
+            self.home.hero.show_state(state, self._current.now())
             self.home.hero.act()
 
     def show_page(self, name: str) -> None:
