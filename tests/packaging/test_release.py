@@ -28,9 +28,22 @@ def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exis
     systems = {one["os"].split("-")[0] for one in workflow["jobs"]["build"]["strategy"]["matrix"]["include"]}
     assert systems == {"ubuntu", "windows", "macos"}
     assert set(workflow["jobs"]["draft"]["needs"]) == {"build", "wheel"}
-    for script in re.findall(r"packaging/\w+\.py", text):
-        assert (ROOT / script).exists(), script
     assert "--draft" in text
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").iterdir()), ids=lambda path: path.name)
+def test_every_command_of_a_workflow_exists(path):
+    text = path.read_text(encoding="utf-8")
+    scripts = re.findall(r"packaging/\w+\.py", text)
+    assert scripts
+    for script in scripts:
+        assert (ROOT / script).exists(), script
+
+
+def test_a_change_is_tested_before_it_is_taken():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    assert "pull_request" in workflow[True]  # YAML takes `on` for a truth
+    assert workflow["jobs"]["test"]["steps"][-1]["run"] == "python packaging/dev.py test"
 
 
 def test_the_wheel_is_installed_with_the_python_that_the_workflow_set_up_and_not_with_that_of_its_pipx():
