@@ -21,10 +21,12 @@ BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power
 
 
 class Walker:
-    """Passes the gate as fast as it can; counts its steps."""
+    """Passes the gate as fast as it can, or as a `step` takes its time; counts its steps."""
 
     def __init__(self, gate) -> None:
         self.steps = 0
+        self.step, self.in_step = threading.Event(), threading.Event()
+        self.step.set()
         self._gate = gate
         self.thread = threading.Thread(target=self._walk)
         self.thread.start()
@@ -34,6 +36,9 @@ class Walker:
             while True:
                 self._gate()
                 self.steps += 1
+                if not self.step.is_set():
+                    self.in_step.set()
+                    self.step.wait(10)
         except Stopped:
             return
 
@@ -60,12 +65,21 @@ async def reached(lifecycle, phase) -> None:
 
 
 async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
-    (done,) = await lifecycle.obey(commands.Pause(id="7"))
-    assert (type(done), done.id) == (events.CommandDone, "7")
+    walker = lifecycle.walker
+    walker.step.clear()
+    assert await asyncio.to_thread(walker.in_step.wait, 5)
+    before = walker.steps
+    pausing = asyncio.ensure_future(lifecycle.obey(commands.Pause(id="7")))
+    async with asyncio.timeout(5):
+        while not lifecycle.gate.closed:
+            await asyncio.sleep(0)
+    for _ in range(20):  # as many turns of the loop as an answer could need
+        await asyncio.sleep(0)
+    assert not pausing.done(), "a step is in progress"
+    walker.step.set()
+    (done,) = await pausing
+    assert (type(done), done.id, walker.steps) == (events.CommandDone, "7", before)
     assert lifecycle.teller.state.phase == "paused"
-    before = lifecycle.walker.steps
-    await asyncio.to_thread(lambda: None)  # the other thread has had its turn
-    assert lifecycle.walker.steps == before
     await lifecycle.obey(commands.Resume(id="8"))
     assert lifecycle.teller.state.phase == "contributing"
 
