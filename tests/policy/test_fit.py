@@ -1,8 +1,10 @@
 """The fit: what is chosen for which memory and speed, and how it is said."""
 
 import json
+from dataclasses import replace
 
 import pytest
+import torch
 
 from waggle.errors import ModelError
 from waggle.lab.shapes import SHAPES
@@ -42,7 +44,7 @@ def test_the_weights_are_counted_from_the_configuration(shape):
 
 
 @pytest.mark.parametrize(
-    ("free", "method"), [(24, "full"), (11, "full"), (6, "lean"), (3.5, "lean")]
+    ("free", "method"), [(24, "full"), (12, "full"), (6, "lean"), (4, "lean")]
 )  # fmt: skip
 def test_what_memory_allows_is_chosen_best_first(half_a_billion, free, method):
     found = fit.choose(half_a_billion, Machine(int(free * GB), NEW), WORK)
@@ -78,7 +80,7 @@ def test_a_model_of_the_starters_kind_is_always_trained_the_same_way(tiny):
 
 
 def test_mlx_is_never_asked_for_what_it_has_not_got(half_a_billion):
-    assert fit.choose(half_a_billion, Machine(5 * GB, NEW), WORK, backend="MLX").training.method == "lora"
+    assert fit.choose(half_a_billion, Machine(5 * GB, NEW, "MLX"), WORK).training.method == "lora"
 
 
 def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller_steps(half_a_billion, tiny):
@@ -90,6 +92,44 @@ def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller
     assert fit.rate_for(tiny, "full") == 5e-4
     assert fit.rate_for(half_a_billion, "full") == pytest.approx(1e-6, rel=0.05)
     assert fit.rate_for(half_a_billion, "lora") == pytest.approx(2e-5, rel=0.05)
+
+
+def test_where_weights_are_multiplied_in_another_precision_their_copies_are_counted(half_a_billion):
+    layers = 2 * 358e6
+    for backend, again in (("torch", layers / 24), ("MLX", layers)):
+        machine = Machine(64 * GB, NEW, backend, "cuda")
+        kept, copied = (
+            fit._bytes(half_a_billion, machine, WORK, Training(method, "bfloat16", recompute=recompute)) * 1.0
+            for method, recompute in (("full", False), ("full", True))
+        )
+        alone, made_again = (
+            fit._activations(half_a_billion, machine, WORK, Training("full", "bfloat16", recompute=recompute))
+            for recompute in (False, True)
+        )
+        scores = 12 * ((1 << 26) - (1 << 24))
+        assert kept - copied == pytest.approx(layers - again + alone - made_again + scores, rel=0.02)
+
+
+def test_long_answers_take_memory_for_attention_where_its_scores_are_kept(half_a_billion):
+    ways = [Training("lora", precision) for precision in ("float32", "bfloat16")]
+    short, long = (replace(WORK, longest=longest) for longest in (150, 1500))
+
+    def grows(way: Training, backend: str = "torch", device: str = "cpu") -> float:
+        machine = Machine(64 * GB, NEW, backend, device)
+        less, more = (fit._activations(half_a_billion, machine, work, way) / work.group_tokens for work in (short, long))
+        return more / less
+
+    assert grows(ways[1]) > 1.5
+    assert grows(ways[1], "MLX", "gpu") > 1.5
+    assert grows(ways[0]) == pytest.approx(1.0, rel=0.1)
+    assert grows(ways[1], "torch", "cuda") == pytest.approx(1.0, rel=0.1)
+
+
+def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
+    """An Intel card's is not the computer's."""
+    monkeypatch.setattr(torch.xpu, "mem_get_info", lambda: (5 * GB, 8 * GB))
+    monkeypatch.setattr(fit, "_torch_product", lambda name, device: lambda: 1.0)
+    assert fit.measure("torch", "xpu", 1).free == 5 * GB
 
 
 def test_the_benchmark_finds_a_device_with_memory_and_speed():

@@ -44,8 +44,8 @@ def fitted(machine: Machine, model: Configuration, chosen: Settings, settled: Me
     """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits."""
     wanted, precision = chosen.model.training, chosen.model.precision
     return fit.choose(
-        model, machine, _work(chosen, model), backend=choose.choose(chosen.computer.device).backend,
-        method=settled if wanted == "auto" else wanted, precision=None if precision == "auto" else precision,
+        model, machine, _work(chosen, model), method=settled if wanted == "auto" else wanted,
+        precision=None if precision == "auto" else precision,
     )  # fmt: skip
 
 

@@ -12,11 +12,13 @@ from typing import Any
 from waggle.errors import ModelError
 from waggle.policy.adapters import RANK
 from waggle.policy.configuration import Configuration
+from waggle.policy.fitting import PASS_BYTES
 from waggle.policy.training import Method, Precision, Training
 
 SPARE = 0.85  # of the free memory may be used: other programs go on living
 PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
 SCORE = 12  # bytes of a score and what is made of it, see torch_head.py
+SCORES = 6  # further copies of the scores of attention, while one layer's gradient is made
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
 DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
@@ -29,6 +31,8 @@ class Machine:
 
     free: int
     speeds: Mapping[Precision, float]
+    backend: str = "torch"
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,10 @@ WORDS: Mapping[Method, str] = {
 
 
 def choose(
-    model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None,
-    backend: str = "torch",
-) -> Fit:  # fmt: skip
+    model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None
+) -> Fit:
     """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
-    ways = [way for way in _ways(_fast_precision(model, machine), backend) if method in (None, way.method)]
+    ways = [way for way in _ways(_fast_precision(model, machine), machine.backend) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
     found = [_fit(model, machine, work, way) for way in ways]
     best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))
@@ -130,23 +133,37 @@ def _fast_precision(model: Configuration, machine: Machine) -> Precision:
 
 def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
     answers = work.answers * 3600 / max(1e-9, _seconds(model, machine.speeds[way.precision], work, way))
-    return Fit(way, _bytes(model, work, way), machine.free, _rounded(answers))
+    return Fit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
 
 
-def _bytes(model: Configuration, work: Work, way: Training) -> int:
+def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
     """The most that a round needs at once: while answering, or while learning."""
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
     moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
     weights = BYTES[way.kept] * count + (4 * trained if way.method == "lora" else 0)
     gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
-    inner = 10 * model.hidden_size + 3 * model.intermediate_size
-    kept = model.num_hidden_layers * (model.hidden_size if way.recompute else inner) + (inner if way.recompute else 0)
+    copied = 0 if way.kept == way.precision else size * _layers(model)  # the weights as they are multiplied
+    if way.recompute and machine.backend != "MLX":
+        copied //= model.num_hidden_layers
     scores = min(way.scores, model.vocab_size * work.answers * work.longest)
     head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answering = size * (count + caches * work.answers) + 12 * model.vocab_size * work.answers
-    return PROGRAM + weights + moments + max(answering, gradient + size * kept * work.group_tokens + head)
+    return PROGRAM + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+
+
+def _activations(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
+    """Bytes that a pass keeps for its backward pass: those of a group, and the attention of all groups that run together."""
+    size, read = BYTES[way.precision], work.prompt + work.longest
+    tokens = model.bytes_per_token(size, recompute=way.recompute) * work.group_tokens
+    together = max(1, min(work.groups, PASS_BYTES // tokens))
+    layers = 1 if way.recompute else model.num_hidden_layers
+    answers = work.group_size * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
+    scores = model.num_attention_heads * (work.prompt**2 + work.group_size * work.longest * read)
+    if machine.backend == "torch" and (machine.device != "cpu" or way.precision == "float32"):
+        scores = 0  # there they are made a few at a time, see torch_packing.py
+    return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
 
 
 def _seconds(model: Configuration, speed: float, work: Work, way: Training) -> float:
@@ -180,12 +197,12 @@ def _rounded(number: float) -> int:
 def measure(backend: str, device: str, threads: int) -> Machine:
     """A short look at the device that will be used, in the thread that will use it."""
     if backend == "MLX":
-        return Machine(_free(), {name: _speed(_mlx_product(name)) for name in BYTES})
+        return Machine(_free(), {name: _speed(_mlx_product(name)) for name in BYTES}, backend, device)
     import torch
 
     torch.set_num_threads(threads)
-    free = torch.cuda.mem_get_info()[0] if device == "cuda" else _free()
-    return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES})
+    free = _free() if device == "cpu" else int(getattr(torch, device).mem_get_info()[0])
+    return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
 
 
 def _free() -> int:
