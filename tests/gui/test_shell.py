@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import shiboken6
 from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 import waggle
@@ -252,3 +254,27 @@ def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: P
     qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=5000)
     after.stop()
     shiboken6.delete(after)
+
+
+@NO_SCREEN
+@pytest.mark.parametrize(("platform", "raised"), [("linux", True), ("win32", True), ("darwin", False)])
+def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
+    shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    shell.window.hide()
+    shell.tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
+    assert shell.window.isVisible() == raised
+
+
+@NO_SCREEN
+@pytest.mark.parametrize(("platform", "raised"), [("linux", False), ("darwin", True)])
+def test_the_dock_brings_a_closed_window_back(
+    shell: Shell, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    shell.window.hide()
+    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationInactive)
+    assert not shell.window.isVisible()
+    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
+    assert shell.window.isVisible() == raised

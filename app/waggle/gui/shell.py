@@ -1,5 +1,7 @@
 """The shell: what outlives a window. It owns the tray, shows and hides the window, and sees that everything leaves in time."""
 
+import sys
+
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -62,7 +64,10 @@ class Shell(QObject):
         else:
             self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
-        QGuiApplication.instance().commitDataRequest.connect(self.leave)  # type: ignore[union-attr]
+        app = QGuiApplication.instance()
+        assert isinstance(app, QGuiApplication)
+        app.commitDataRequest.connect(self.leave)
+        app.applicationStateChanged.connect(self._activated)
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
         """Show the window where it stood; at the very first start, the few questions that come before everything."""
@@ -90,6 +95,11 @@ class Shell(QObject):
         self.window.redraw()
         self.window.raise_()
         self.window.activateWindow()
+
+    def _activated(self, state: Qt.ApplicationState) -> None:
+        """A press on the Dock brings a closed window back; on other systems there is nothing to press but the tray."""
+        if sys.platform == "darwin" and state == Qt.ApplicationState.ApplicationActive and self.window.isHidden():
+            self.raise_window()
 
     def called(self, invite: str) -> None:
         """A second start: this window comes to the front, with the invite that it brought."""

@@ -1,5 +1,7 @@
 """The tray: the one sentence where the window is closed, with a menu to pause, resume, open and leave."""
 
+import sys
+
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
@@ -102,7 +104,8 @@ class Tray(QObject):
             self.icon.showMessage(title, words, self._icons[True])
 
     def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
-        if reason in (Trigger.Trigger, Trigger.DoubleClick):
+        """A press opens the menu on a Mac: who only wants to pause should not get the window too."""
+        if sys.platform != "darwin" and reason in (Trigger.Trigger, Trigger.DoubleClick):
             self.raised.emit()
 
 
