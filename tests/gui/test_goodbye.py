@@ -54,7 +54,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(look: Look, 
     view, wanted = GoodbyeView(look), list[object]()
     qtbot.addWidget(view)
     view.wanted.connect(wanted.append)
-    view.show_found(FOUND, can_back_up=True)
+    view.show_found(FOUND, no_backup="")
     assert view.chosen() == {"checkpoints", "log"}
     view._go.click()
     assert not wanted
@@ -73,7 +73,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(look: Look, 
 def test_nothing_chosen_cannot_be_removed(look: Look, qtbot: QtBot) -> None:
     view = GoodbyeView(look)
     qtbot.addWidget(view)
-    view.show_found(FOUND[:1], can_back_up=False)
+    view.show_found(FOUND[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
     assert not view._backup.isEnabled()
     assert view._backup.toolTip()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QImage
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
@@ -180,3 +180,18 @@ def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Told
     assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
     assert not window.you._acts[0].isEnabled()
     assert figures(State())[0] == ("0", "answers tried")
+
+
+def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_name(page: Page) -> None:
+    window, you, _ = page
+    you._open("backup")
+    view = you._identity
+    assert view._back.text() == "Cancel"
+    named = {label.buddy().accessibleName(): label.text() for label in view.findChildren(QLabel) if label.buddy()}
+    assert set(named) == {"The file of the backup", "Passphrase", "The same passphrase again"}
+    assert all(name == shown for name, shown in named.items())
+    window._current.take(BackupWritten(path="/somewhere/me.identity"))
+    window._current.flush()
+    assert view._back.text() == "Done"
+    you._open("restore")
+    assert view._back.text() == "Cancel"

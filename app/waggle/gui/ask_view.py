@@ -10,8 +10,9 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
 from waggle.gui.pausing import command_id
+from waggle.gui.resting import hindrance
 from waggle.gui.span_text import SpanText
-from waggle.gui.whose import blind_box, letter, moment, visible_lines, why_not
+from waggle.gui.whose import blind_box, letter, moment, visible_lines
 from waggle.gui.words import one_line, plural, reward, told, tr, visible
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion
 from waggle.protocol.events import RIGHT, ShownCompletion
@@ -130,8 +131,8 @@ class AskView(QWidget):
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
-        hindrance = why_not(state)
-        if hindrance:
+        why_not = hindrance(state)
+        if why_not:
             self._waiting = ""  # whoever was asked is gone
         self._offer()
         self._show_sharing(before)
@@ -142,13 +143,13 @@ class AskView(QWidget):
             self._waiting = ""
             self._draw()
         for button in (self._next, self._menu, self._go):
-            button.setEnabled(not hindrance and not self._waiting)
-            button.setToolTip(hindrance)
+            button.setEnabled(not why_not and not self._waiting)
+            button.setToolTip(why_not)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
     def _pose_first(self) -> None:
         """By itself, unless this was refused: then a person asks again."""
-        state, idle = self._state, self.isVisible() and not self._waiting and not why_not(self._state)
+        state, idle = self._state, self.isVisible() and not self._waiting and not hindrance(self._state)
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
 

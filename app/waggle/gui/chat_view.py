@@ -9,8 +9,9 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, announce, card, column, held, menu_button, restyle, row, rule, scrolled, text
 from waggle.gui.pausing import command_id
+from waggle.gui.resting import hindrance
 from waggle.gui.turn_box import Guess, TurnBox
-from waggle.gui.whose import blind_box, moment, why_not
+from waggle.gui.whose import blind_box, moment
 from waggle.gui.words import plural, tr, visible
 from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say
 from waggle.protocol.state import State
@@ -126,7 +127,7 @@ class ChatView(QWidget):
         self._ask_for_offer()
         if state.offered is not None and state.offered is not before.offered:
             self._fill_moments()
-        gone = bool(why_not(state))
+        gone = bool(hindrance(state))
         answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._answered()
         if answered or (self._waiting and gone):
             self._end_waiting(lost=gone)
@@ -151,7 +152,7 @@ class ChatView(QWidget):
 
     def _ask_for_offer(self) -> None:
         ready = self.state.ready
-        if self.isVisible() and ready is not None and ready is not self._offered_for and not why_not(self.state):
+        if self.isVisible() and ready is not None and ready is not self._offered_for and not hindrance(self.state):
             self._offered_for = ready
             self.commanded.emit(OfferTalk(id=command_id()))
 
@@ -212,18 +213,18 @@ class ChatView(QWidget):
         self._follows = at_the_end
 
     def _draw(self) -> None:
-        state, hindrance = self.state, why_not(self.state)
+        state, why_not = self.state, hindrance(self.state)
         said = about(state)
         self._about.say(said)
         self._about.setVisible(bool(said))
         self._draw_turns()
-        self._draw_button(hindrance)
+        self._draw_button(why_not)
         chosen = moment(self._before, -1)
         self._moments.say(tr("Compared with: %1").replace("%1", chosen), "down")
         fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
-        self._moments.setEnabled(not hindrance and not fixed)
-        self._moments.setToolTip(hindrance or fixed)
-        self._clear.setEnabled(bool(state.talk) and not hindrance)
+        self._moments.setEnabled(not why_not and not fixed)
+        self._moments.setToolTip(why_not or fixed)
+        self._clear.setEnabled(bool(state.talk) and not why_not)
         self._tally.say(tally([box.guess for box in self._boxes if box.guess is not None]))
         if self._full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
@@ -232,11 +233,11 @@ class ChatView(QWidget):
     def _full(self) -> bool:
         return len(self._finished()) >= TURNS
 
-    def _draw_button(self, hindrance: str) -> None:
+    def _draw_button(self, why_not: str) -> None:
         kind = "plain" if self._waiting else "primary"
         restyle(self.button, "kind", kind)
         self.button.become(kind, tr("Stop") if self._waiting else tr("Send"), "cross" if self._waiting else "")
-        self.button.setToolTip(hindrance)
+        self.button.setToolTip(why_not)
 
     def _draw_turns(self) -> None:
         talk = self._talk()
@@ -280,7 +281,7 @@ class ChatView(QWidget):
             self._complain("")
         self._said.setProperty("length", too_long)
         may_say = bool(self._waiting) or not (self._full() or too_long)
-        self.button.setEnabled(may_say and not why_not(self.state))
+        self.button.setEnabled(may_say and not hindrance(self.state))
 
     def _complain(self, words: str) -> None:
         private = tr("What you write is kept nowhere and shared with nobody.")

@@ -98,8 +98,8 @@ class GoodbyeView(QFrame):
         ))  # fmt: skip
         self._asked = False
 
-    def show_found(self, found: tuple[Belonging, ...], *, can_back_up: bool, kept: tuple[Kind, ...] = KEPT) -> None:
-        """List what is here; all of it is chosen but what is kept."""
+    def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT) -> None:
+        """List what is here; all of it is chosen but what is kept. `no_backup`: why none can be made now."""
         self._found, self._asked = found, False
         while (item := self._rows.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
@@ -110,8 +110,8 @@ class GoodbyeView(QFrame):
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
         self._first.setVisible(any(one.kind in KEPT for one in found))
-        self._backup.setEnabled(can_back_up)
-        self._backup.setToolTip("" if can_back_up else tr("The engine is not running, or still starting."))
+        self._backup.setEnabled(not no_backup)
+        self._backup.setToolTip(no_backup)
         self._changed()
 
     def chosen(self) -> frozenset[Kind]:

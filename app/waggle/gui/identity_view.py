@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QLineEdit
+from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, column, file_dialog, held, row, say_in, text
@@ -49,16 +49,17 @@ class IdentityView(QFrame):
         self._choose.clicked.connect(self._file_wanted)
         self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
         self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
-        self._go, back = Button(look, "", "primary"), Button(look, tr("Done"))
+        self._go, self._back = Button(look, "", "primary"), Button(look, tr("Cancel"))
         self._go.clicked.connect(self._ask)
-        back.clicked.connect(self.done)
-        self._file_row = held(row((self._path, 1), self._choose))
+        self._back.clicked.connect(self.done)
+        self._file_row = self._named(self._path, held(row((self._path, 1), self._choose)))
+        self._words_row, self._again_row = (self._named(field, field) for field in (self._words, self._again))
         for field in (self._path, self._words, self._again):
             field.textChanged.connect(self._typed)
             field.returnPressed.connect(self._ask)
         self.setLayout(column(
-            self._title, self._about, 4, self._file_row, self._words, self._again, self._hint, self._said,
-            held(row(None, back, self._go)), gap=10, margins=(24, 20, 24, 20),
+            self._title, self._about, 4, self._file_row, self._words_row, self._again_row, self._hint, self._said,
+            held(row(None, self._back, self._go)), gap=10, margins=(24, 20, 24, 20),
         ))  # fmt: skip
 
         self.show_act("backup", "")
@@ -71,8 +72,9 @@ class IdentityView(QFrame):
         for field in (self._path, self._words, self._again):
             field.clear()
         self._file_row.setVisible(act != "renew")
-        self._words.setVisible(act != "renew")
-        self._again.setVisible(act == "backup")
+        self._words_row.setVisible(act != "renew")
+        self._again_row.setVisible(act == "backup")
+        self._back.say(tr("Cancel"))
         self.say("")
         self._changed()
         (self._path if act != "renew" else self._go).setFocus()
@@ -86,6 +88,7 @@ class IdentityView(QFrame):
         self._waiting = False
         if isinstance(event, BackupWritten):
             self.forget()
+            self._back.say(tr("Done"))
             self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
         elif event.path == self._of:
             self._read(event)
@@ -93,6 +96,8 @@ class IdentityView(QFrame):
 
     def _read(self, event: BackupRead) -> None:
         name = one_line(event.name)
+        if self._act == "check":
+            self._back.say(tr("Done"))
         if event.mine:
             self.say(tr("This backup opens. It holds %1, who you are now.").replace("%1", name), "good")
         elif self._act == "check":
@@ -161,7 +166,13 @@ class IdentityView(QFrame):
         made.setFixedHeight(self._look.size["control"])
         return made
 
+    def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
+        """A field with its name above it, which stays when something is written."""
+        name = text(self._look, field.accessibleName(), "small", "soft")
+        name.setBuddy(field)
+        return held(column(name, line, gap=4))
+
     def _secret(self, name: str) -> QLineEdit:
-        made = self._field(name, name)
+        made = self._field(name, "")
         made.setEchoMode(QLineEdit.EchoMode.Password)
         return made

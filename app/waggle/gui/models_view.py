@@ -10,7 +10,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
 from waggle.gui.pausing import command_id
-from waggle.gui.resting import RESTING
+from waggle.gui.resting import hindrance
 from waggle.gui.swarm_list import empty
 from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
@@ -133,10 +133,9 @@ class ModelsView(QWidget):
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
         coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
-        resting = state.phase in RESTING and not coming
-        if self.isVisible() and not resting:
+        why_not = "" if coming else hindrance(state)
+        if self.isVisible() and not why_not:
             self._list()
-        why_not = tr("The engine is not running, or still starting.") if resting else ""
         for button in (self._use, self._folder):
             button.setEnabled(not why_not)
             button.setToolTip(why_not)

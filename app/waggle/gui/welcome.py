@@ -282,8 +282,8 @@ class Choice(QFrame):
 
 
 def _page(look: Look, title: str, line: str, *parts: QWidget | int) -> QWidget:
-    head = text(look, title, "hero", wrap=True)
     """Every title stands at the same height, whatever follows it."""
+    head = text(look, title, "hero", wrap=True)
     return held(column(20, head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14))
 
 

@@ -5,9 +5,7 @@ from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QPlainTextEdit
 
 from waggle.gui.look import Look
-from waggle.gui.resting import RESTING
 from waggle.gui.words import plural, tr, visible
-from waggle.protocol.state import State
 
 LETTERS = "ABCDEFGHIJ"
 
@@ -24,11 +22,6 @@ def moment(rounds: int, newest: int) -> str:
 def letter(place: int) -> str:
     """The same where it is to be guessed."""
     return tr("Answer %1").replace("%1", LETTERS[place])
-
-
-def why_not(state: State) -> str:
-    """Why nothing can be asked now; empty where it can."""
-    return tr("The engine is not running, or still starting.") if state.phase in RESTING else ""
 
 
 def visible_lines(words: str) -> str:

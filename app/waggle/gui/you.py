@@ -32,7 +32,7 @@ from waggle.gui.parts import (
     text,
 )
 from waggle.gui.pausing import command_id
-from waggle.gui.resting import RESTING, awaited
+from waggle.gui.resting import awaited, hindrance
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
 from waggle.gui.words import date_of, decimal, duration, figure, one_line, plural, told, tr, whole_day
@@ -123,7 +123,7 @@ class You(Page):
             for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
                 self.commanded.emit(command)
         days, self._days = self._days, tally(state)
-        ready, resting = state.ready, state.phase in RESTING
+        ready, why_not = state.ready, hindrance(state)
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._key.setVisible(ready is not None)
@@ -131,8 +131,8 @@ class You(Page):
         self._key.say(one_line(ready.node) if ready else "")
         self._as_seen.say(awaited(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):
-            button.setEnabled(ready is not None and not resting)
-            button.setToolTip(tr("The engine is not running, or still starting.") if resting else "")
+            button.setEnabled(ready is not None and not why_not)
+            button.setToolTip(why_not)
         self._show_figures()
         today = date_of(now)
         self._map.show_days(self._days.days, today)
@@ -153,8 +153,8 @@ class You(Page):
         if self._home is None:
             return
         self._leaving = True
-        can_back_up = self._state.ready is not None and self._state.phase not in RESTING
-        self._goodbye.show_found(found_in(self._home), can_back_up=can_back_up, kept=kept(self._home))
+        why_not = hindrance(self._state) or awaited(self._state)
+        self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
