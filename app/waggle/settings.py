@@ -102,7 +102,9 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
-    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB a second, each way; 0: what there is
+    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = (
+        0  # kB a second, each way, but for a little to stay in touch; 0: what there is
+    )
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0)] = (
         20.0  # saved states and models; the oldest go first, the last good one never
     )

@@ -17,6 +17,7 @@ from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
+from waggle.swarm.traffic import Traffic
 from waggle.tasks.charter import first_swarm
 
 hivemind = load_hivemind()
@@ -219,6 +220,15 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
                 await bad.connect(address)
                 had.append(await drained(bad, peer_of(address)))
         assert 4000 < sum(had) <= 2 * 8000  # that of the range, and before they were seen that of all who are unknown
+
+
+async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:
+    traffic = Traffic()
+    traffic.limit = 1000.0
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
+        assert await drained(bad, honest.peer_id) < 1000
+        assert not traffic.may_send(1)
 
 
 async def drained(attacker: Dht, victim: bytes) -> int:

@@ -1,7 +1,11 @@
 """Traffic is held to what a person allows, each way for itself."""
 
+import asyncio
+
 import pytest
 
+from swarm.live import SOON, answered, question_ids, share
+from waggle.swarm.news import GroupsArrived
 from waggle.swarm.traffic import Traffic
 
 
@@ -33,3 +37,34 @@ def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
                 traffic.pay(5000)
             came += 3 * 5000
     assert came == pytest.approx(100 * 1000, abs=15_000)
+
+
+def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_for_groups():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    assert traffic.may_tell(10**9), "without a limit"
+    traffic.read(10**9)
+    traffic.limit = 1000.0
+    told = read = sent = came = 0
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        told += 100 * traffic.may_tell(100)
+        sent += 100 * traffic.may_send(100)
+        if traffic.may_read():
+            traffic.read(100)
+            read += 100
+        if traffic.may_receive():
+            traffic.pay(100)
+            came += 100
+    assert 20_000 < told <= 25_000 >= read > 20_000
+    assert 90_000 < told + sent <= 100_100 >= read + came > 90_000
+
+
+async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, seed_address, charter, verifier):
+    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    other.node.limit(2000.0)
+    share(one.node, answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1)))
+    await other.ear.hear(GroupsArrived)
+    async with asyncio.timeout(SOON):
+        while other.node._traffic.may_read():
+            await asyncio.sleep(0.01)

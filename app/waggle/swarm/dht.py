@@ -59,8 +59,8 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all, and `source` whose share of what the DHT sends out it uses; `digest` is the
-    charter whose announcements are kept before others', if `member` says that their origin may make them.
+    `admits` says whether a peer is answered at all, `source` whose share of what the DHT sends out it uses, `may_tell` whether so
+    many bytes of that may go out, `member` whether an origin may announce under `digest`, which is kept before other charters.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
@@ -68,6 +68,7 @@ class Services:
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
     source: Callable[[bytes], str] = lambda peer_id: ""
+    may_tell: Callable[[int], bool] = lambda size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
@@ -370,7 +371,8 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
                 answer = await handler(request, context)
-                if hasattr(request, "keys") and not found.allows(peer_id, services.source(peer_id), answer.ByteSize()):
+                size = answer.ByteSize() if hasattr(request, "keys") else 0
+                if size and not (found.allows(peer_id, services.source(peer_id), size) and services.may_tell(size)):
                     raise Refused
                 return answer
 

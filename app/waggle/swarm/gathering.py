@@ -28,6 +28,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
+REPLICAS = 5  # of a shard, each of which answers with all that it holds
 MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
@@ -83,6 +84,8 @@ class Gathering:
     async def run(self, connection: Door) -> None:
         """Look, pull, judge, wait; for ever."""
         while True:
+            while not self._traffic.may_read():  # a limit that the person set
+                await asyncio.sleep(PAY_S)
             with suppress(PeerAway):  # the network starts again: the next look finds it
                 await self._look(connection)
             plenty = len(self._pool) >= self._options.pool_capacity // 4
@@ -127,6 +130,7 @@ class Gathering:
             found = await connection.dht.read(self.place())
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
+        self._traffic.read(REPLICAS * sum(len(origin) + len(blob) for origin, blob in found.items()))
         announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
         self._depth.observe([each.depth for each in announced.values()])
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))

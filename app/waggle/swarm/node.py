@@ -100,7 +100,7 @@ class SwarmNode:
         self._web = self._page() if options.web_port is not None else None
         services = Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            source=self._source, digest=self._digest, member=self._admission.admits,
+            source=self._source, may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
         self._connection: Door = Connection(
             options, identity, services, hear, met=self._meet, joined=self._offers.renew, trusted=self._trust.trusted

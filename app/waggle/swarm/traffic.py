@@ -1,10 +1,12 @@
-"""Counts payload bytes in both directions over the last few seconds, and holds each direction to a limit."""
+"""Counts payload bytes in both directions over the last few seconds, and holds each direction, the directory too, to a limit."""
 
 import time
 from collections import deque
 from collections.abc import Callable
 
 WINDOW_S = 5.0
+DIRECTORY = 0.25  # of a limit: so much of it the directory may take, and the rest is for groups
+OUT, IN, TOLD, READ = range(4)
 
 
 class Traffic:
@@ -17,7 +19,7 @@ class Traffic:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
         self.limit: float | None = None
-        self._free_at = [0.0, 0.0]  # when what went out, and what came in, is paid for
+        self._free_at = [0.0] * 4  # when what went out, what came in, and what of each was the directory's is paid for
 
     def sent(self, size: int) -> None:
         """Count bytes that went out."""
@@ -29,18 +31,37 @@ class Traffic:
 
     def may_send(self, size: int) -> bool:
         """Whether so much may go out now; it is then taken from what may go out next."""
-        return self._may(0, size)
+        return self._may(OUT, size)
 
     def may_receive(self) -> bool:
         """Whether anything may be asked for now."""
-        return self._may(1, 0)
+        return self._may(IN, 0)
 
     def pay(self, size: int) -> None:
         """Take what came in, whatever it was said to be, from what may be asked for next."""
-        if self.limit is not None:
-            self._free_at[1] = max(self._free_at[1], self._clock()) + size / self.limit
+        self._pay(IN, size)
 
-    def _may(self, way: int, size: int) -> bool:
+    def may_tell(self, size: int) -> bool:
+        """Whether so much of the directory may go out now; it is then taken from what may go out next."""
+        if not self._may(TOLD, size / DIRECTORY):
+            return False
+        self._pay(OUT, size)
+        return True
+
+    def may_read(self) -> bool:
+        """Whether the directory may be looked into now."""
+        return self._may(READ, 0)
+
+    def read(self, size: int) -> None:
+        """Take what came of the directory from what may come next."""
+        self._pay(READ, size / DIRECTORY)
+        self._pay(IN, size)
+
+    def _pay(self, way: int, size: float) -> None:
+        if self.limit is not None:
+            self._free_at[way] = max(self._free_at[way], self._clock()) + size / self.limit
+
+    def _may(self, way: int, size: float) -> bool:
         now = self._clock()
         if self.limit is None:
             return True
