@@ -104,15 +104,16 @@ class MlxPolicy:
         return self._fitting.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
-        """See `sapo.seams.Policy.step`. Raises MemoryShort, or Stopped from a pause point before anything changed."""
+        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
+        weights may be half changed, and the policy is to be opened again."""
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
         gradient, loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
-        norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
-        params.pause_point()
-        if not math.isfinite(norm):
-            return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
         with _memory_errors():
+            norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
+            params.pause_point()
+            if not math.isfinite(norm):
+                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
             shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
             for weights in (self._trained, self._critic):
                 self._optimiser.step(weights, gradient, params.learning_rate, shrink)

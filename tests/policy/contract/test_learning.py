@@ -8,7 +8,7 @@ import pytest
 from policy.contract.backends import BACKENDS
 from policy.contract.groups import PAD, batches, error, gradient, true_gradient
 from policy.models import KINDS
-from waggle.errors import Stopped
+from waggle.errors import MemoryShort, Stopped
 from waggle.rl.batch import GroupBatch, StepParams
 from waggle.rl.objective import Clip, clipped, clipped_objective
 
@@ -140,3 +140,16 @@ def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(backend, llama
     metrics = policy.step([replace(one, advantage=one.advantage * np.float32(np.nan))], StepParams(learning_rate=1e-2))
     assert (metrics.taken, metrics.loss, policy.steps) == (False, 0.0, 0)
     assert all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items())
+
+
+def test_a_gradient_whose_length_finds_no_memory_says_so(llama, monkeypatch):
+    mlx_policy = pytest.importorskip("waggle.policy.mlx_policy")
+
+    class TooLarge:
+        def __mul__(self, other: object) -> object:
+            raise RuntimeError("[malloc] Unable to allocate 4096 bytes.")
+
+    policy = mlx_policy.MlxPolicy(llama)
+    monkeypatch.setattr(policy, "_gradient", lambda *_: ({"model.norm.weight": TooLarge()}, 0.0, 0.0))
+    with pytest.raises(MemoryShort):
+        policy.step(batches(), StepParams(learning_rate=1e-4))
