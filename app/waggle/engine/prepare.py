@@ -82,8 +82,7 @@ async def prepare(
     _hold(folder, stack)
 
     _tell_part(teller, 1)
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
-    stack.callback(verifier.close)
+    verifier = await _judging(charter, teller, stack)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
 
     _tell_part(teller, 2)
@@ -102,9 +101,8 @@ async def prepare(
         policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
-    keeper = _keeper(
-        home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder, teller), teller
-    )
+    make_room_here = partial(_make_room, home, computer, folder, teller)
+    keeper = _keeper(home, opened, remembering, (saved, checkpointed), make_room_here, teller)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     moments = _moments(home, folder, opened, stopped.is_set)
     prepared = Prepared(
@@ -129,6 +127,12 @@ async def prepare(
     )
     teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
+
+
+async def _judging(charter: Charter, teller: Teller, stack: AsyncExitStack) -> Verifier:
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
+    stack.callback(verifier.close)
+    return verifier
 
 
 def _hold(folder: Path, stack: AsyncExitStack) -> None:
