@@ -29,7 +29,7 @@ NOWHERE = (
 
 # The laboratory stays with the source, but for a race, which the page Swarms shows, and what a race is played with.
 RACE = (
-    "waggle.lab", "waggle.lab.race", "waggle.lab.results", "waggle.lab.simulated_swarm", "waggle.lab.trial",
+    "waggle.lab", "waggle.lab.lines", "waggle.lab.race", "waggle.lab.results", "waggle.lab.simulated_swarm", "waggle.lab.trial",
     "waggle.lab.trial_log",
 )  # fmt: skip
 

@@ -100,17 +100,6 @@ def parser() -> argparse.ArgumentParser:
     _with_models(doors)
     _looking(doors)
 
-    goodbye = doors.add_parser("goodbye", help="list what Waggle keeps on this computer, and remove what you choose of it")
-    _shared(goodbye)
-    goodbye.add_argument(
-        "--remove",
-        type=_kinds,
-        metavar="KINDS",
-        help="names of the list, with commas between; all: all but who you are, and with --home but what homes share",
-    )
-    goodbye.add_argument("--json", action="store_true", help="with --remove: say what was done as JSON")
-    goodbye.set_defaults(door=_goodbye)
-
     _about_the_program(doors)
 
     lab = doors.add_parser("lab", help="experiments and recipes")
@@ -165,6 +154,17 @@ def _about_the_program(doors: "argparse._SubParsersAction[argparse.ArgumentParse
     cuda.add_argument("--remove", action="store_true", help="remove it")
     cuda.add_argument("--stdio", action="store_true", help="with --get: say how far it is as JSON lines")
     cuda.set_defaults(door=_cuda)
+
+    goodbye = doors.add_parser("goodbye", help="list what Waggle keeps on this computer, and remove what you choose of it")
+    _shared(goodbye)
+    goodbye.add_argument(
+        "--remove",
+        type=_kinds,
+        metavar="KINDS",
+        help="names of the list, with commas between; all: all but who you are, and with --home but what homes share",
+    )
+    goodbye.add_argument("--json", action="store_true", help="with --remove: say what was done as JSON")
+    goodbye.set_defaults(door=_goodbye)
 
 
 def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:

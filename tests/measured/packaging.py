@@ -124,7 +124,7 @@ def live(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[s
     rounds = newest_round(home)
     start(root, display, home)
     figures["rounds_kept_by_a_downgrade"] = rounds <= newest_round(home)
-    inside(root, "su", OTHER, "-c", "waggle goodbye --remove all,identity")
+    inside(root, "su", OTHER, "-c", "waggle goodbye --remove all,identity < /dev/null")
     figures["left_by_goodbye"] = sorted(path.name for path in home_of(root, OTHER).rglob("*"))
     apt(root, "purge", "waggle")
     left = sorted(listing(root) - before)
