@@ -120,7 +120,7 @@ def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
     folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(ExportError, match=r"has no .* any more"):
-        export.write(export.Trained(folder, saved, model, "it"), tmp_path / "out")
+        export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
     trained(tmp_path / "home", model, method="lora")
     folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
     tracemalloc.start()
-    export.write(export.Trained(folder, saved, model, "it"), tmp_path / "out")
+    export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < (folder / checkpoint.ADAPTERS).stat().st_size + 4 * 12.8e6

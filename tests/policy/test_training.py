@@ -173,7 +173,7 @@ def test_what_was_saved_in_bfloat16_goes_on_in_fp32(way, tmp_path):
 def test_an_exported_model_says_what_the_trained_one_says(trained, tmp_path):
     checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
     folder, saved = checkpoint.newest(tmp_path / "saved", "b")
-    export.write(export.Trained(folder, saved, tmp_path / "model", "tests/model"), tmp_path / "exported")
+    export.write(export.Exported(folder, saved, tmp_path / "model", "tests/model"), tmp_path / "exported")
     plain = TorchPolicy(tmp_path / "exported")
     batches = some_batches(plain)
     for one, two in zip(trained.logprobs(batches, 1.0), plain.logprobs(batches, 1.0), strict=True):

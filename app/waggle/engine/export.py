@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def newest(home: paths.Home, chosen: settings.Model) -> export.Trained:
+def newest(home: paths.Home, chosen: settings.Model) -> export.Exported:
     """What a home has trained; raises WaggleError."""
     base = model.folder_of(chosen)
     folder, saved = checkpoint.newest(model.home_of(home, chosen).checkpoints, checkpoint.base_of(base))
     name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
-    return export.Trained(folder, saved, base, name)
+    return export.Exported(folder, saved, base, name)
 
 
 def _token(name: str) -> str:

@@ -47,6 +47,7 @@ class CausalLM:
 
     def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
         kept: torch.dtype = getattr(torch, training.kept)
+        self.configuration = configuration.read(folder)
         self.holder = _load(folder, kept).to(device).eval()
         for parameter in self.holder.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
             parameter.data = parameter.data.clone()
@@ -83,15 +84,12 @@ class CausalLM:
     @property
     def bytes_per_token(self) -> int:
         """About what one token of a training pass keeps in memory for its backward pass."""
-        if self.recompute:
-            return self.precision.itemsize * len(self._layers) * self.width + self.bytes_per_layer
-        return len(self._layers) * self.bytes_per_layer
+        return self.configuration.bytes_per_token(self.precision.itemsize, recompute=self.recompute)
 
     @property
     def bytes_per_layer(self) -> int:
         """Of that, what one layer makes."""
-        inner: int = self.holder.config.intermediate_size
-        return self.precision.itemsize * (10 * self.width + 3 * inner)
+        return self.configuration.bytes_per_layer(self.precision.itemsize)
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
         """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
@@ -177,7 +175,6 @@ def _norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def _load(folder: Path, kept: torch.dtype) -> Any:
-    configuration.read(folder)
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()  # what it reports is refused below
     try:

@@ -53,9 +53,12 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     def bytes_per_token(self, size: int, *, recompute: bool) -> int:
         """About what one token of a training pass keeps in memory for its backward pass, at `size` bytes a number."""
-        layer = 10 * self.hidden_size + 3 * self.intermediate_size
-        count = self.num_hidden_layers
-        return size * (count * self.hidden_size + layer if recompute else count * layer)
+        layer, count = self.bytes_per_layer(size), self.num_hidden_layers
+        return size * count * self.hidden_size + layer if recompute else count * layer
+
+    def bytes_per_layer(self, size: int) -> int:
+        """Of that, what one layer makes."""
+        return size * (10 * self.hidden_size + 3 * self.intermediate_size)
 
     def weights(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the weights that a model has, by Hugging Face's names."""

@@ -24,7 +24,7 @@ REMEDY = "Nothing was pushed."
 
 
 @dataclass(frozen=True)
-class Trained:
+class Exported:
     """What is exported: a checkpoint, the folder of the model it began from, and what that model is called."""
 
     checkpoint: Path
@@ -33,7 +33,7 @@ class Trained:
     base_name: str
 
 
-def write(trained: Trained, folder: Path) -> None:
+def write(trained: Exported, folder: Path) -> None:
     """Make the folder, whole or not at all; raises ExportError where there is something already, or no room."""
     require_free(folder)
     writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
@@ -61,7 +61,7 @@ def require_free(folder: Path) -> None:
         raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
 
 
-def _write_model(trained: Trained, folder: Path) -> None:
+def _write_model(trained: Exported, folder: Path) -> None:
     """Its weights, and the configuration that names their precision."""
     path, config = folder / WEIGHTS, trained.base / CONFIG
     if trained.saved.method == "lora":
@@ -74,7 +74,7 @@ def _write_model(trained: Trained, folder: Path) -> None:
     (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")
 
 
-def _fuse(trained: Trained, path: Path) -> None:
+def _fuse(trained: Exported, path: Path) -> None:
     """The weights of the base with the saved adapters added, each in the precision that it has there."""
     base: dict[str, weights.Stored] = {}
     for file in sorted(trained.base.glob("model*.safetensors")):
@@ -94,7 +94,7 @@ def _fuse(trained: Trained, path: Path) -> None:
     weights.write(path, {name: (base[name].precision, base[name].shape) for name in wanted}, fused)
 
 
-def card(trained: Trained, name: str) -> str:
+def card(trained: Exported, name: str) -> str:
     """The README of an exported model: where it comes from, and what was done to it."""
     saved = trained.saved
     from_hub = f"base_model: {trained.base_name}\n" if "/" in trained.base_name else ""

@@ -35,7 +35,7 @@ def work(folder, out):
     saved = checkpoint.Saved(round=1, step=policy.steps, epoch=1, charter="c", base=base)
     checkpoint.save(out / "saved", policy, saved)
     assert checkpoint.load_newest(out / "saved", policy, base)[0] == saved
-    export.write(export.Trained(*checkpoint.newest(out / "saved", base), folder, "starter"), out / "exported")
+    export.write(export.Exported(*checkpoint.newest(out / "saved", base), folder, "starter"), out / "exported")
     assert open_policy(out / "exported", device="mlx", threads=1).policy.parameters == policy.parameters
     return opened
 
