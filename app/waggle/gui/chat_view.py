@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, announce, card, column, held, menu_button, restyle, row, rule, scrolled, text
+from waggle.gui.parts import Button, Line, Scrolled, announce, card, column, held, menu_button, restyle, row, rule, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.turn_box import Guess, TurnBox
@@ -87,7 +87,7 @@ class ChatView(QWidget):
         self._about = Line(look, "", "small", "text_soft")
         self._tally = Line(look, "", "small", "text_soft")
         self._turns = column(None, gap=16)
-        self._room = scrolled(self._turns, "surface")
+        self._room = Scrolled(self._turns, "surface")
         bar = self._room.verticalScrollBar()
         self._follows = True
         bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))

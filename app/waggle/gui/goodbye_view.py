@@ -12,7 +12,7 @@ from waggle.belongings import KEPT, Belonging, Kind, Removed
 from waggle.errors import UNREADABLE
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
-from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_in, scrolled, text
+from waggle.gui.parts import Button, Line, Scrolled, column, frame, held, row, rule, say_in, text
 from waggle.gui.words import later, plural, size, tr, visible
 
 TITLES: dict[Kind, str] = {
@@ -169,7 +169,7 @@ class Farewell(QWidget):
         box = frame("card", inner)
         box.setFixedWidth(look.px(680))
         box.setMinimumHeight(look.px(320))
-        self.setLayout(column(scrolled(column(None, row(None, box, None), None))))
+        self.setLayout(column(Scrolled(column(None, row(None, box, None), None))))
         self._process = QProcess(self)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)

@@ -13,7 +13,7 @@ from waggle.gui.frame import PAGES
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, card, column, head_edges, page_head, row, scrolled, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, head_edges, page_head, row, text
 from waggle.gui.reading import Place, being_read
 from waggle.gui.report import report
 from waggle.gui.words import later, told, tr, visible
@@ -233,7 +233,7 @@ class HelpPage(Page):
         self._head = page_head(look, tr("Help"), self._line)
         parts = (self._racing(), self.self_test, self.update_asked, self._log, self._report, _keys(look), self._leaving())
         self._box = column(*parts, None, gap=16)
-        self._area = scrolled(self._box)
+        self._area = Scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         self._ended: object = None  # what changes a report even for whoever reads it
         self._key: object = None

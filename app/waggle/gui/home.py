@@ -10,7 +10,7 @@ from waggle.gui.energy import of_today
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
-from waggle.gui.parts import Button, Line, Page, column, frame, held, row, scrolled, set_tip, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
@@ -256,7 +256,7 @@ class Home(Page):
         for low in (self._good, self._me):
             low.setMaximumHeight(LOWEST)  # what room is left belongs to the line
         self._box = column(self.hero, self._rows[0], (self._rows[1], 3), (self._rows[2], 2))
-        self.area = scrolled(self._box)
+        self.area = Scrolled(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
 

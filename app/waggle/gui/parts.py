@@ -3,15 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
-    QFontMetricsF,
-    QGuiApplication,
-    QIcon,
-    QPainter,
-    QResizeEvent,
-)
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetricsF, QGuiApplication, QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -353,7 +345,10 @@ class Segments(QFrame):
 
 
 class Scrolled(QScrollArea):
-    """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none."""
+    """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none.
+
+    `ground` is what lies behind it: the window's, or a card's "surface".
+    """
 
     def __init__(self, box: QLayout, ground: str = "scrolled") -> None:
         super().__init__()
@@ -387,11 +382,6 @@ class Scrolled(QScrollArea):
         bar = self.verticalScrollBar()
         beside = edge - (bar.sizeHint().width() if bar.maximum() > 0 else 0)
         self._inner.setContentsMargins(*edges(edge, 0, beside, below))
-
-
-def scrolled(box: QLayout, ground: str = "scrolled") -> Scrolled:
-    """`ground` is what lies behind it: the window's, or a card's "surface"."""
-    return Scrolled(box, ground)
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:

@@ -10,7 +10,7 @@ from waggle.gui.choices import Choices
 from waggle.gui.controls import Field
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, column, head_edges, held, page_head, row, rule, scrolled, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, column, head_edges, held, page_head, row, rule, text
 from waggle.gui.privacy import Privacy
 from waggle.gui.profile import Profile
 from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide
@@ -121,7 +121,7 @@ class SettingsPage(Page):
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
         self._box = column(*first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
-        self._area = scrolled(self._box)
+        self._area = Scrolled(self._box)
         self._head = page_head(look, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)

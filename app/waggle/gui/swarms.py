@@ -22,7 +22,6 @@ from waggle.gui.parts import (
     page_head,
     row,
     say_in,
-    scrolled,
     text,
 )
 from waggle.gui.pausing import command_id
@@ -87,9 +86,9 @@ class Swarms(Page):
         self._list, self._sheets = SwarmList(look), column()
         self._list.chosen.connect(self._preview)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=command_id(), charter=charter)))
-        views = (scrolled(column(self._list)), self._join_view(), scrolled(self._sheets), held(column((self._form, 1))),
-                 held(column(self._invitation, None)), scrolled(column(self._models)), self.trying,
-                 scrolled(column((self.race, 1))))  # fmt: skip
+        views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), held(column((self._form, 1))),
+                 held(column(self._invitation, None)), Scrolled(column(self._models)), self.trying,
+                 Scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from waggle.gui.ask_view import AskView
 from waggle.gui.chat_view import ChatView
 from waggle.gui.look import Look
-from waggle.gui.parts import Segments, column, row, scrolled
+from waggle.gui.parts import Scrolled, Segments, column, row
 from waggle.gui.words import tr
 from waggle.protocol.state import State
 
@@ -22,7 +22,7 @@ class TryView(QWidget):
         self.which = Segments(look, (tr("A question"), tr("Chat")), tr("How to try it"))
         self.which.chosen.connect(self._choose)
         self._views = QStackedWidget()
-        self._scrolled = scrolled(column(self.ask))
+        self._scrolled = Scrolled(column(self.ask))
         self._views.addWidget(self._scrolled)
         self._views.addWidget(self.chat)
         for view in (self.ask, self.chat):

@@ -20,6 +20,7 @@ from waggle.gui.parts import (
     Button,
     Line,
     Page,
+    Scrolled,
     card,
     column,
     file_dialog,
@@ -28,7 +29,6 @@ from waggle.gui.parts import (
     held,
     page_head,
     row,
-    scrolled,
     text,
 )
 from waggle.gui.pausing import command_id
@@ -94,8 +94,8 @@ class You(Page):
         self._energy = EnergyCard(look)
         self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
         self._views = QStackedWidget()
-        self._area, self._alone = scrolled(self._body), column(self._identity, None)
-        self._last = scrolled(column(self._goodbye, None))
+        self._area, self._alone = Scrolled(self._body), column(self._identity, None)
+        self._last = Scrolled(column(self._goodbye, None))
         for view in (self._area, held(self._alone), self._last):
             self._views.addWidget(view)
         self._head = page_head(look, tr("You"), self._line, self._share)
