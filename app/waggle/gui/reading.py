@@ -11,11 +11,18 @@ class Place(QObject):
         super().__init__(view)
         self._view, self._top = view, QPersistentModelIndex()
         view.model().rowsAboutToBeInserted.connect(self._mark)
-        view.model().rowsInserted.connect(lambda: QTimer.singleShot(0, self, self._return))  # once the view knows of them
+        view.model().rowsInserted.connect(self._wait)
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self._return)
 
     def _mark(self) -> None:
         scrolled = self._view.verticalScrollBar().value() > 0
         self._top = QPersistentModelIndex(self._view.indexAt(QPoint(4, 4))) if scrolled else QPersistentModelIndex()
+
+    def _wait(self) -> None:
+        """Until the view knows of them."""
+        self._later.start(0)
 
     def _return(self) -> None:
         if self._top.isValid():
