@@ -38,10 +38,15 @@ def again_to(reasons):
     return lambda reason, back: reasons.append(reason)
 
 
+def unasked(values):
+    """No settings are changed."""
+    raise AssertionError(values)
+
+
 @pytest.fixture
 def known(home, reasons):
     book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
-    return Swarms(home, LOOPBACK, again_to(reasons))
+    return Swarms(home, LOOPBACK, again_to(reasons), unasked)
 
 
 async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
@@ -82,7 +87,7 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
 )
 async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
     with pytest.raises(error, match=said):
-        await Swarms(home, settings, again_to(reasons)).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+        await Swarms(home, settings, again_to(reasons), unasked).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     assert (book.read(home.swarms).active, reasons) == ("", [])
 
 
@@ -114,10 +119,33 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), again_to(reasons))
+    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
     alone.charter = first_swarm()
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))
+
+
+async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and_again_where_that_fails(home, tmp_path):
+    """It is said on the sheet before. A swarm that nobody else is known in, such as one's own, is no reason."""
+    solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
+    entry = Entry(
+        charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)
+    )
+    changed, back = [], []
+    known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), changed.append)
+    book.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
+    (told,) = await known.obey(commands.ListSwarms(id="1"))
+    assert not any(one.ends_solo for one in told.swarms)
+    await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
+    assert changed == []
+    book.write(home.swarms, Book(entries=(entry,)))
+    (told,) = await known.obey(commands.ListSwarms(id="3"))
+    assert [one.ends_solo for one in told.swarms] == [False, True]
+    await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
+    assert changed == [{"swarm.solo": False}]
+    back[-1]()
+    assert changed[1:] == [{"swarm.solo": True}]
+    assert swarms.applied(home, solo) == solo
 
 
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
@@ -142,7 +170,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
-        known = Swarms(home, Settings(swarm=Swarm(light=True)), again_to(reasons))
+        known = Swarms(home, Settings(swarm=Swarm(light=True)), again_to(reasons), unasked)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
         assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
@@ -151,7 +179,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
     assert home.admission(private.digest.hex()).read_bytes() == key
     chosen = swarms.applied(home, Settings(swarm=Swarm(light=True)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
-    joined = Swarms(home, chosen, again_to(reasons))
+    joined = Swarms(home, chosen, again_to(reasons), unasked)
     joined.charter = private
     (written,) = await joined.obey(commands.WriteInvite(id="3"))
     assert written.link == link
@@ -173,7 +201,7 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
         return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
 
     for web, named in ((Web(port=8080, gateway=True, host="0.0.0.0"), 2), (Web(port=8080, gateway=True), 0)):
-        lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons))
+        lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
         await lending.joined(first_swarm(), addresses)
         (told,) = await lending.obey(commands.WriteInvite(id="1"))
         found = invite.read(told.link).gateways

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from waggle.engine import others
 from waggle.errors import CharterError, EngineError, SwarmError
 from waggle.protocol import commands
 from waggle.protocol import gatherings as told
-from waggle.settings import Settings, Web
+from waggle.settings import Settings, Value, Web
 from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.book import Entry
@@ -51,6 +51,11 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     return replace(chosen, swarm=replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, port=port))
 
 
+def is_with_others(entry: Entry | None) -> bool:
+    """Whether addresses of others are known, as an invite brings them."""
+    return entry is not None and bool(entry.seeds or entry.gateways)
+
+
 def gone_back(home: paths.Home) -> bool:
     """Make the swarm of before the last choice the active one again; False where there is none to go back to."""
     known = book.read(home.swarms)
@@ -70,10 +75,19 @@ def _free(host: str, port: int) -> int:
 
 
 class Swarms:
-    """Obeys the commands about swarms. `again` makes the engine start again; `addresses` are this node's, once it has some."""
+    """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
 
-    def __init__(self, home: paths.Home, chosen: Settings, again: Callable[[str, Callable[[], object]], None]) -> None:
-        self._home, self._chosen, self._again = home, chosen, again
+    `addresses` are this node's, once it has some.
+    """
+
+    def __init__(
+        self,
+        home: paths.Home,
+        chosen: Settings,
+        again: Callable[[str, Callable[[], object]], None],
+        change: Callable[[Mapping[str, Value]], object],
+    ) -> None:
+        self._home, self._chosen, self._again, self._change = home, chosen, again, change
         self._looked: dict[str, invite.Invite] = {}
         self._one_at_a_time = asyncio.Lock()
         self.charter: Charter | None = None  # that of now
@@ -146,7 +160,7 @@ class Swarms:
             known=entry is not None,
             active=self.charter is not None and self.charter.digest == digest,
             members=entry.members if entry else 0,
-            seeds=len(entry.seeds) if entry else 0,
+            ends_solo=self._chosen.swarm.solo and is_with_others(entry),
         )
 
     async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
@@ -180,7 +194,8 @@ class Swarms:
         self._keep(charter, b"")
         self._looked[digest] = read
         known = book.read(self._home.swarms).entry(digest)
-        shown = replace(self._shown(charter, known), members=seen.members, seeds=len(read.seeds))
+        alone = self._chosen.swarm.solo
+        shown = replace(self._shown(charter, known), members=seen.members, ends_solo=alone)
         return told.InviteRead(swarm=shown, answered=seen.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
@@ -194,11 +209,20 @@ class Swarms:
         if looked and charter.is_private:
             self._keep(charter, looked.key)
         active = "" if charter == charters.first_swarm() and not looked else digest
-        if self.charter is not None and self.charter.digest.hex() == digest and known == book.read(self._home.swarms):
+        alone = self._chosen.swarm.solo and is_with_others(known.entry(digest))
+        here = self.charter is not None and self.charter.digest.hex() == digest
+        if here and not alone and known == book.read(self._home.swarms):
             return (self._told(),)  # already there
         book.write(self._home.swarms, replace(known, active=active, before=known.active))
-        self._again(f"Going to {charter.name}.", partial(gone_back, self._home))
+        if alone:  # whoever joins others does not stay by itself
+            self._change({"swarm.solo": False})
+        self._again(f"Going to {charter.name}.", partial(self._go_back, alone=alone))
         return ()
+
+    def _go_back(self, *, alone: bool) -> None:
+        gone_back(self._home)
+        if alone:
+            self._change({"swarm.solo": True})
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
         known = book.read(self._home.swarms)

@@ -180,8 +180,10 @@ class Sheet(QFrame):
     def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
         words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
         kept = tr("Your model keeps all that it has learned. You can come back at any time.")
+        alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
-        return " ".join((words.replace("%1", leaving).replace("%2", str(round_)), kept, private)).strip()
+        going = words.replace("%1", leaving).replace("%2", str(round_))
+        return " ".join(filter(None, (alone, going, kept, private)))
 
 
 class Invitation(QFrame):

@@ -39,7 +39,7 @@ class SwarmShown(msgspec.Struct, frozen=True, kw_only=True):
     known: bool = False  # joined or created before
     active: bool = False
     members: int = 0  # when it was last asked
-    seeds: int = 0  # addresses that are known to begin with
+    ends_solo: bool = False  # this computer trains by itself now, and would not there
 
 
 class SwarmsTold(Event, frozen=True, kw_only=True, tag=True):
