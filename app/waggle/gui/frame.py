@@ -18,6 +18,7 @@ PAGES = {
     "swarms": later("Swarms"), "you": later("You"), "settings": later("Settings"), "help": later("Help"),
 }  # fmt: skip
 AT_THE_FOOT = ("settings", "help")
+APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
 
@@ -99,6 +100,8 @@ class Rail(QFrame):
 class Status(QFrame):
     """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
 
+    The figures are one line: where a part comes or goes, Qt lays the whole window out.
+
     `home_wanted`: somebody wants to do what the sentence of a problem asks for, which stands on Home.
     """
 
@@ -115,11 +118,11 @@ class Status(QFrame):
         self._home.clicked.connect(self.home_wanted)
         self._notice = Chip(look, "", "accent", "warn")
         self._mark = Chip(look, "", "peer", "play")
-        self._figures = [Line(look, role="small", tone="text_faint", right=True) for _ in range(4)]
+        self._figures = Line(look, role="small", tone="text_faint", right=True)
+        self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = False
         self._sentence = held(row(self._sign, self._word, self._says))
-        self._right = held(row(*self._figures, gap=18))
-        parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._right)
+        parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
         self.setLayout(row(*parts, margins=(16, 0, 16, 0)))
         self.setFixedHeight(look.size["status"])
         self.notice("")
@@ -132,7 +135,7 @@ class Status(QFrame):
         """What the person should see now; empty takes it away."""
         self._notice.say(words, "accent", "warn")
         self._notice.setVisible(bool(words))
-        for usual in (self._sentence, self._right):
+        for usual in (self._sentence, self._figures):
             usual.setVisible(not words)
 
     def is_read(self) -> bool:
@@ -160,9 +163,8 @@ class Status(QFrame):
             else told(said.says)
         )
         self._says.say(words)
-        for line, shown in zip(self._figures, figures(state), strict=True):
-            line.say(shown)
-            line.setVisible(bool(shown) and (not self._compact or line is self._figures[0]))
+        shown = figures(state)
+        self._figures.say(APART.join(filter(None, shown[:1] if self._compact else shown)))
 
 
 def figures(state: State) -> tuple[str, str, str, str]:
