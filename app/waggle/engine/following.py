@@ -19,7 +19,6 @@ from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
 
-KNOCK = 5.0  # seconds for an engine that runs to be noticed
 UNREAD = 1024  # bytes that count as a line which was not read yet
 MOST_AHEAD, LOOK_SECONDS = 100, 0.05  # lines that the window has not read, before the engine has to wait for it
 
@@ -42,7 +41,7 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
     `overruled`: settings came along for an engine of the window's own, which there is not.
     """
     try:
-        connection = await asyncio.to_thread(control.connect, home, KNOCK)
+        connection = await asyncio.to_thread(control.connect, home, control.KNOCK)
         connection.setblocking(False)
         reader, way = await asyncio.open_connection(sock=connection, limit=wire.MAX_LINE)
         way.write(wire.line(Follow(id="follow")))
