@@ -24,7 +24,7 @@ class Desk:
     """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
 
     def __init__(self) -> None:
-        self._lifecycle: Sitter | None = None
+        self._sitter: Sitter | None = None
         self._there = asyncio.Event()
         self.asked = Asked()
         self.reason = ""
@@ -32,23 +32,23 @@ class Desk:
         self.stopped = False
         self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
-    def sit(self, lifecycle: Sitter) -> None:
+    def sit(self, sitter: Sitter) -> None:
         """From now on this one obeys."""
-        self._lifecycle = lifecycle
+        self._sitter = sitter
         self._there.set()
         if self.stopped:
-            lifecycle.stop()
+            sitter.stop()
 
     def rise(self) -> None:
         """Whoever asks waits for the next one."""
-        self._lifecycle = None
+        self._sitter = None
         self._there.clear()
 
     def stop(self) -> None:
         """End the engine, also in the middle of starting again."""
         self._leave()
-        if self._lifecycle is not None:
-            self._lifecycle.stop()
+        if self._sitter is not None:
+            self._sitter.stop()
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Raises WaggleError for what cannot be done."""
@@ -56,11 +56,11 @@ class Desk:
             self._leave()
         try:
             async with asyncio.timeout(AGAIN_SECONDS):
-                while (lifecycle := self._lifecycle) is None:  # it may have risen again before this is heard
+                while (sitter := self._sitter) is None:  # it may have risen again before this is heard
                     await self._there.wait()
         except TimeoutError as error:
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
-        return await lifecycle.obey(command)
+        return await sitter.obey(command)
 
     def _leave(self) -> None:
         self.stopped = True
