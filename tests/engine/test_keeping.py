@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from killing import killed_after
 from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
 from waggle.errors import CheckpointError, Stopped
 from waggle.policy import checkpoint, journal
@@ -16,7 +16,6 @@ from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
 
 DAY, MEGABYTE = 86_400, 1e6
-WATCHED = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree")
 
 
 class Counting:
@@ -275,25 +274,6 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     assert Node(tmp_path).round == 8
 
 
-def killed_after(root: Path, operations: int, work) -> bool:
-    """Do it in a process that ends as if killed at its so manieth operation on files; whether it came so far."""
-    child = os.fork()
-    if child == 0:
-        left = operations
-
-        def count(event: str, _arguments: tuple[object, ...]) -> None:
-            nonlocal left
-            if event in WATCHED:
-                left -= 1
-                if left < 0:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        work()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("now", [0.0, 1.0 * DAY], ids=["journal", "checkpoint"])
 def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_at_most(tmp_path, now):
@@ -306,7 +286,7 @@ def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_
         node = Node(tmp_path)
         lived = node.round
         node.now = now
-        if not killed_after(tmp_path, kills, node.play):
+        if not killed_after(kills, node.play):
             break
         kills += 1
         again = Node(tmp_path)

@@ -1,10 +1,10 @@
 """A damaged history: rebuilt from the record of events, of one model alone, whole or not at all."""
 
 import os
-import sys
 
 import pytest
 
+from killing import killed_after
 from waggle.engine.history import History
 from waggle.engine.rebuilding import opened
 from waggle.errors import HistoryError
@@ -135,7 +135,7 @@ def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_ne
 def test_a_kill_between_any_two_operations_on_files_leaves_no_empty_history_behind(home):
     record(home, "a", [*begun(STARTER), *rounds(0, 1)])
     damaged, kills = (home / "history.sqlite").read_bytes(), 0
-    while killed_at(kills, lambda: rebuilt(home)[0].close()):
+    while killed_after(kills, lambda: rebuilt(home)[0].close()):
         history, _ = rebuilt(home)
         assert [one.round for one in history.told().rounds] == [0, 1], f"at operation {kills}"
         history.close()
@@ -144,21 +144,3 @@ def test_a_kill_between_any_two_operations_on_files_leaves_no_empty_history_behi
             path.unlink()
         (home / "history.sqlite").write_bytes(damaged)
     assert kills > 5
-
-
-def killed_at(operation: int, work) -> bool:
-    child = os.fork()
-    if child == 0:
-        left = operation
-
-        def count(event: str, _arguments: tuple[object, ...]) -> None:
-            nonlocal left
-            if event in ("open", "os.rename", "os.remove", "sqlite3.connect"):
-                left -= 1
-                if left < 0:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        work()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9

@@ -1,0 +1,28 @@
+"""Kills a piece of work between two of its operations on files."""
+
+import os
+import sys
+from collections.abc import Callable
+
+OPERATIONS = (
+    "open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect",
+)  # fmt: skip
+
+
+def killed_after(operations: int, work: Callable[[], object]) -> bool:
+    """Do it in a process that ends as if killed at its so manieth operation on files; whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        left = operations
+
+        def count(event: str, _arguments: tuple[object, ...]) -> None:
+            nonlocal left
+            if event in OPERATIONS:
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+
+        sys.addaudithook(count)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
