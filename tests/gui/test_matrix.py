@@ -3,7 +3,10 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage
 
 from waggle import paths
@@ -14,6 +17,8 @@ from waggle.gui.progress import Progress
 from waggle.gui.screenshots import window_of
 from waggle.protocol import wire
 from waggle.protocol.state import State, apply
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(tmp_path: Path, look: Look):
@@ -49,6 +54,19 @@ def test_the_table_of_progress_is_one_of_the_pictures(look: Look, told):
         assert isinstance(progress, Progress)
         assert progress._table_view.isVisible() == seen
     window.hide()
+
+
+def test_the_readme_shows_home_as_it_is_now(tmp_path: Path):
+    taken, kept = (_seen_from_afar(path) for path in (matrix.readme(tmp_path), ROOT / "packaging/screenshot.png"))
+    assert taken.shape == kept.shape
+    assert np.abs(taken - kept).mean() < 2, "take it anew: python -m waggle.gui.matrix FOLDER, and keep FOLDER/readme.png"
+
+
+def _seen_from_afar(path: Path) -> NDArray[np.float64]:
+    """Grey, one cell for 16 x 16 dots: an hour told in another time zone changes next to nothing."""
+    small = QImage(str(path)).convertToFormat(QImage.Format.Format_Grayscale8)
+    small = small.scaled(small.size() / 16, mode=Qt.TransformationMode.SmoothTransformation)
+    return np.array([[small.pixelColor(x, y).value() for x in range(small.width())] for y in range(small.height())], np.float64)
 
 
 def test_the_log_is_told_what_the_window_is_told(look: Look, told):

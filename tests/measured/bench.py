@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Plays the same round in Waggle, TRL and GenRL's trainer, and writes bench.json beside this file: bench.py FOLDER [ARGUMENTS].
+"""Plays the same round in Waggle, TRL and GenRL's trainer, and writes bench.json beside this file: bench.py [ARGUMENTS].
 
-FOLDER keeps what was measured; a run that is begun again in it measures only what is missing. All of it takes two hours of one
-core. ARGUMENTS go to `waggle lab bench`: --cells tiny, --cells paper-lean,paper-lora, --repetitions 1, or --report.
+What was measured is kept in bench/, so that the command goes on where it was stopped; without that folder it measures anew. All
+of it takes two hours of one core. ARGUMENTS go to `waggle lab bench`: --cells tiny, --cells paper-lean,paper-lora,
+--repetitions 1, or --report.
 """
 
 import json
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import keep
 
+FOLDER = Path(__file__).with_suffix("")
 
-def main(folder: str, *arguments: str) -> int:
+
+def main(*arguments: str) -> int:
     keep.require_clean()
-    command = ["packaging/dev.py", "bench", "--out", str(Path(folder).resolve()), *arguments]
+    command = ["packaging/dev.py", "bench", "--out", str(FOLDER), *arguments]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
-    keep.write(Path(__file__).resolve(), json.loads((Path(folder) / "figures.json").read_text()))
+    keep.write(Path(__file__).resolve(), json.loads((FOLDER / "figures.json").read_text()))
     return 0
 
 

@@ -1,5 +1,7 @@
 """Pictures of pages x themes x scales x states x languages, and one sheet a page: `python -m waggle.gui.matrix FOLDER`.
 
+The README's picture comes from here too: FOLDER/readme.png, kept as packaging/screenshot.png.
+
 What to look for: words that are cut, sides that were not swapped, ink that cannot be read, a state that says nothing.
 """
 
@@ -37,6 +39,7 @@ TABLE = "table"  # of Progress
 VIEWS = (*PAGES, TABLE)
 SCALES = ("1", "2")
 SIZE = (1024, 640)  # the smallest that everything must fit into
+README = (1280, 800)
 THUMB = 512
 LOOKS = 40
 
@@ -55,10 +58,7 @@ class Shot(NamedTuple):
 
 def shots(folder: Path, scale: str) -> Iterator[Path]:
     """Take a quarter of them all for each language and state; yields each file as it is written."""
-    played = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
-    first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
-    told = [first, *played, last]
-    look = Look("light")
+    told, look = example(), Look("light")
     for spoken in LANGUAGES:
         language.use(spoken)
         for state, story in STATES.items():
@@ -73,6 +73,27 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
                     settled(window).save(str(path))
                     yield path
             shiboken6.delete(window)  # at once: a window that waits for its end is dressed again with each theme
+
+
+def example() -> Story:
+    """The run that ships with Waggle, still going on."""
+    played = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
+    return [first, *played, last]
+
+
+def readme(folder: Path) -> Path:
+    """The picture of the README: Home, as most people see it."""
+    language.use("en")
+    look = Look("light")
+    look.use("light")
+    window = window_of(look, example(), replay=False)
+    window.resize(*README)
+    show(window, "home")
+    path = folder / "readme.png"
+    settled(window).save(str(path))
+    window.hide()
+    return path
 
 
 def show(window: Window, view: str) -> None:
@@ -129,8 +150,8 @@ def main(arguments: Sequence[str]) -> int:
         command = [sys.executable, "-m", "waggle.gui.matrix", str(folder), each]
         subprocess.run(command, env={**os.environ, "QT_SCALE_FACTOR": each}, check=True)
     application()
-    for page in VIEWS:
-        sys.stdout.write(f"{sheet(page, folder)}\n")
+    for path in (*(sheet(page, folder) for page in VIEWS), readme(folder)):
+        sys.stdout.write(f"{path}\n")
     return 0
 
 
