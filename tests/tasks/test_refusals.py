@@ -1,6 +1,8 @@
 """The filter of system calls, as a kernel runs it, on both kinds of machine; `test_verifier_armour.py` tries it for real."""
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,8 @@ from waggle.tasks import refusals
 from waggle.tasks.refusals import ALLOW, MACHINES, REFUSE, REFUSED
 
 NEEDED = {"read": (0, 63), "write": (1, 64), "mmap": (9, 222), "munmap": (11, 215), "futex": (202, 98), "exit_group": (231, 94)}
+# On Debian, and elsewhere; every system has the generic ones.
+HEADERS = {"x86_64": ("x86_64-linux-gnu/asm/unistd_64.h", "asm/unistd_64.h"), "aarch64": ("asm-generic/unistd.h",)}
 
 
 def answer(program: bytes, abi: int, number: int) -> int:
@@ -38,3 +42,18 @@ def test_what_is_named_is_refused_and_so_is_what_is_newer_or_of_another_abi(mach
         assert answer(program, abi, number) == REFUSE
     assert answer(program, abi ^ 1, NEEDED["read"][column]) == REFUSE
     assert not named & {numbers[column] for numbers in NEEDED.values()}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_numbers_are_those_of_the_kernels_own_headers(machine):
+    found = [path for path in (Path("/usr/include") / name for name in HEADERS[machine]) if path.exists()]
+    if not found:
+        pytest.skip("the kernel's headers are not installed")
+    text = found[0].read_text()
+    there = {name: int(number) for name, number in re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)", text, re.MULTILINE)}
+    column, _, seccomp = MACHINES[machine]
+    assert {name: there.get(name) for name in REFUSED} == {
+        name: numbers[column] if len(numbers) > column else None for name, numbers in REFUSED.items()
+    }
+    assert {name: there[name] for name in NEEDED} == {name: numbers[column] for name, numbers in NEEDED.items()}
+    assert (there["seccomp"], there["pidfd_send_signal"]) == (seccomp, refusals.NEWER)

@@ -71,9 +71,17 @@ ATTEMPTS = (
     "os.setxattr('kept', 'user.a', b'b')", "os.kill(os.getpid(), 0)", "os.setpriority(os.PRIO_PROCESS, 0, 19)",
     "os.execv('/bin/true', ['true'])", "os.fork() or os._exit(0)", "os.posix_spawn('/bin/true', ['true'], {})",
     "resource.prlimit(os.getpid(), resource.RLIMIT_CPU, (1, 1))", "socket.socket()", "os.pidfd_open(os.getpid())",
+    "native('shmat', -1, 0, 0)", "native('shmctl', -1, 0, 0)", "native('msgsnd', -1, b'12345678', 0, 0)",
+    "native('msgrcv', -1, b'12345678', 0, 0, 0)", "native('msgctl', -1, 0, 0)", "native('semop', -1, b'123456', 1)",
+    "native('semctl', -1, 0, 0)", "native('mq_unlink', b'/none')", "os.chroot('/')", "socket.sethostname(socket.gethostname())",
 )  # fmt: skip
 BREAK_OUT = f"""
-own = os.open("kept", os.O_RDWR)
+own, system = os.open("kept", os.O_RDWR), ctypes.CDLL(None, use_errno=True)
+
+def native(name, *given):
+    if getattr(system, name)(*given) == -1:
+        raise OSError(ctypes.get_errno(), name)
+
 level, refused = armour.close_doors(), 0
 for attempt in {ATTEMPTS!r}:
     try:

@@ -1,7 +1,8 @@
 """The filter of system calls (seccomp) that the verifier child puts on, on Linux: what it gives up there for good, without root.
 
-It names what is refused: processes, programs, signals, sockets, and whatever makes, moves, changes or removes a file. Reading,
-writing and opening are left to the limits of `armour.py`. Whatever came to Linux after version 5.0 is refused unseen.
+It names what is refused: processes, programs, signals, sockets, memory and queues of other programs, the computer's own state,
+and whatever makes, moves, changes or removes a file. Reading, writing and opening are left to the limits of `armour.py`.
+Whatever came to Linux after version 5.0 is refused unseen.
 """
 
 import ctypes
@@ -18,7 +19,9 @@ REFUSED = {
     "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setrlimit": (160, 164), "prlimit64": (302, 261),
     "socket": (41, 198), "socketpair": (53, 199), "ioctl": (16, 29), "fcntl": (72, 25), "memfd_create": (319, 279),
-    "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
+    "msgctl": (71, 187), "semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191),
+    "mq_open": (240, 180), "mq_unlink": (241, 181),
     "truncate": (76, 45), "ftruncate": (77, 46), "fallocate": (285, 47), "unlink": (87,), "unlinkat": (263, 35),
     "rename": (82,), "renameat": (264, 38), "renameat2": (316, 276), "link": (86,), "linkat": (265, 37), "symlink": (88,),
     "symlinkat": (266, 36), "mkdir": (83,), "mkdirat": (258, 34), "rmdir": (84,), "mknod": (133,), "mknodat": (259, 33),
@@ -27,6 +30,12 @@ REFUSED = {
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
     "fremovexattr": (199, 16), "mount": (165, 40), "umount2": (166, 39), "bpf": (321, 280), "perf_event_open": (298, 241),
     "userfaultfd": (323, 282), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # What root alone may do: Waggle may be run by it.
+    "init_module": (175, 105), "delete_module": (176, 106), "kexec_load": (246, 104), "reboot": (169, 142), "chroot": (161, 51),
+    "pivot_root": (155, 41), "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162), "swapon": (167, 224),
+    "swapoff": (168, 225), "acct": (163, 89), "quotactl": (179, 60), "syslog": (103, 116), "vhangup": (153, 58),
+    "iopl": (172,), "ioperm": (173,),
 }  # fmt: skip
 NEWER = 424  # from here on calls have one number everywhere: pidfds, io_uring, clone3, openat2, and those to come
 MACHINES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}  # which number; the name of the ABI; seccomp's own
