@@ -34,16 +34,24 @@ def keep(path: Path | None, known: tuple[str, ...], met: Sequence[str], trusted:
     """Put those just met in front, but behind whoever is trusted, and write the file if that changed whom it names.
 
     Nobody who owns one address range has more than a quarter of the places: at the next start whom it names is who is called.
+    And a peer has two, where it was last met straight and through a relay: some move every day.
     """
     names = set(map(text_of, trusted))
+    newest: dict[tuple[str, bool], str] = {}
+    for address in (*met, *known):
+        newest.setdefault((_peer(address), "/p2p-circuit" in address), address)
     held: Counter[str] = Counter()
     after = []
-    for address in sorted(dict.fromkeys((*met, *known)), key=lambda address: address.rpartition("/")[2] not in names):
+    for address in sorted(newest.values(), key=lambda address: _peer(address) not in names):
         whose = source_of(address, relayed="/p2p-circuit" in address) or address.split("/")[2]
         held[whose] += 1
         if held[whose] <= MAX_KEPT // 4:
             after.append(address)
     return _written(path, known, tuple(after[:MAX_KEPT]))
+
+
+def _peer(address: str) -> str:
+    return address.rpartition("/")[2]
 
 
 def _written(path: Path | None, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
