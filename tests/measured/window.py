@@ -7,7 +7,8 @@ A part of no minutes is left out, and keeps the figures that it had. Where other
 gives its processes the processor first, as on an idle computer; the figures say so.
 
 A timer that is due each millisecond looks how long the thread of the window did not come back to it: as time, and as work of
-that thread alone, which a busy computer changes less.
+that thread alone, which a busy computer changes less. Of the longest it says what it was: work, pages of memory that were read
+from the disk, or other programs on its processor.
 """
 
 import argparse
@@ -59,6 +60,7 @@ def _watched(minutes: float) -> dict[str, object]:
         "window_ms_warm": round(min(starts[1:])), "idle_cpu_percent": round(idle, 2),
         "replay_hours": round(minutes / 60, 2), "peers": replay["peers"], "unnamed_widgets": replay["unnamed"],
         "gui_block_ms_worst": round(replay["block_ms"], 1), "gui_work_ms_worst": round(replay["work_ms"], 1),
+        "gui_blocks_over_50_ms": replay["long_turns"], "gui_block_worst_was": replay["block_was"],
         "replay_memory_growth_mb": round(replay["memory_growth_mb"], 1), "replay_handles_growth": replay["handles_growth"],
     }  # fmt: skip
 

@@ -7,9 +7,11 @@ Each prints one line of JSON last. A replay shows the recorded run at 20 times i
 import asyncio
 import json
 import random
+import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import psutil
 import qasync
@@ -28,6 +30,7 @@ from waggle.gui.window import Window
 from waggle.protocol import events
 
 PEERS, SPEED = 500, 20.0
+LONG_S = 0.05  # a person notices what takes longer
 TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
 WARM_S = 60.0  # before memory is looked at; the first tenth of a shorter run
 OPENS = ("Save", "Save a share card", "Join by a link", "Open a file", "Open a folder", "Show as table", "Compare models")
@@ -60,6 +63,20 @@ def idle() -> object:
     return 100 * (after - before) / (ended - began)
 
 
+class Moment(NamedTuple):
+    """What a thread has seen so far: time, its own work, pages that had to be read, and how often others took its processor."""
+
+    wall_s: float = 0.0
+    work_s: float = 0.0
+    faults: int = 0
+    pushed: int = 0
+
+    @classmethod
+    def now(cls) -> "Moment":
+        used = resource.getrusage(resource.RUSAGE_THREAD)
+        return cls(time.perf_counter(), time.thread_time(), used.ru_majflt, used.ru_nivcsw)
+
+
 class Shown:
     """The window, the run that is replayed in it, and how long its thread did not come back to a timer of one millisecond."""
 
@@ -74,8 +91,8 @@ class Shown:
             for _ in range(5):
                 QApplication.processEvents()
         keep_what_stays()
-        self._begun, self._last = False, (time.perf_counter(), time.thread_time())
-        self.wall_s = self.work_s = 0.0
+        self._begun, self._last = False, Moment.now()
+        self.longest, self.work_s, self.long_turns = Moment(), 0.0, 0
         self.memory: list[int] = []
         self.handles: list[int] = []
         QTimer.singleShot(int(1000 * min(WARM_S, seconds / 10)), self._warm)
@@ -97,7 +114,11 @@ class Shown:
     def found(self) -> dict[str, object]:
         self.look_at_memory()
         return {
-            "block_ms": 1000 * self.wall_s, "work_ms": 1000 * self.work_s, "peers": len(self.current.state.peers),
+            "block_ms": 1000 * self.longest.wall_s, "long_turns": self.long_turns, "work_ms": 1000 * self.work_s,
+            "block_was": {
+                "work_ms": round(1000 * self.longest.work_s, 1), "read_from_disk": self.longest.faults, "pushed_aside": self.longest.pushed,
+            },
+            "peers": len(self.current.state.peers),
             "memory_growth_mb": (self.memory[-1] - self.memory[0]) / 1e6, "handles_growth": self.handles[-1] - self.handles[0],
             "unnamed": sum(map(_unnamed, self.window.findChildren(QWidget))),
         }  # fmt: skip
@@ -107,10 +128,12 @@ class Shown:
         self.look_at_memory()
 
     def _tick(self) -> None:
-        now = time.perf_counter(), time.thread_time()
+        now = Moment.now()
         if self._begun:
-            self.wall_s = max(self.wall_s, now[0] - self._last[0])
-            self.work_s = max(self.work_s, now[1] - self._last[1])
+            turn = Moment(*(after - before for after, before in zip(now, self._last, strict=True)))
+            self.longest = max(self.longest, turn)
+            self.work_s = max(self.work_s, turn.work_s)
+            self.long_turns += turn.wall_s > LONG_S
         self._last = now
 
     def _change_peers(self) -> None:
