@@ -113,10 +113,11 @@ class Shown:
 
     def found(self) -> dict[str, object]:
         self.look_at_memory()
+        longest = self.longest
         return {
-            "block_ms": 1000 * self.longest.wall_s, "long_turns": self.long_turns, "work_ms": 1000 * self.work_s,
+            "block_ms": 1000 * longest.wall_s, "long_turns": self.long_turns, "work_ms": 1000 * self.work_s,
             "block_was": {
-                "work_ms": round(1000 * self.longest.work_s, 1), "read_from_disk": self.longest.faults, "pushed_aside": self.longest.pushed,
+                "work_ms": round(1000 * longest.work_s, 1), "read_from_disk": longest.faults, "pushed_aside": longest.pushed,
             },
             "peers": len(self.current.state.peers),
             "memory_growth_mb": (self.memory[-1] - self.memory[0]) / 1e6, "handles_growth": self.handles[-1] - self.handles[0],
