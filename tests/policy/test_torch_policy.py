@@ -6,7 +6,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import MemoryShort, ModelError, Stopped
-from waggle.policy import decoding
+from waggle.policy import decoding, torch_product
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
@@ -118,6 +118,20 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.skipif(not torch_product.can_pack(torch.float32), reason="where torch packs no weights, they serve as they are")
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_a_large_head_is_made_ready_in_pieces_between_which_one_can_pause(precision, monkeypatch):
+    noise = torch.Generator().manual_seed(0)
+    weight, x = torch.randn(1001, 64, generator=noise), torch.randn(3, 64, generator=noise).to(precision)
+    monkeypatch.setattr(torch_product, "READY_FROM", 1)
+    monkeypatch.setattr(torch_product, "PIECE", 64 * 300)
+    pauses = []
+    ready = torch_product.ready_pieces(weight, precision, 3, lambda: pauses.append(1))
+    assert ready is not None
+    assert len(pauses) == 4
+    torch.testing.assert_close(ready(x), torch.nn.functional.linear(x, weight.to(precision)))
 
 
 def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split(policy):

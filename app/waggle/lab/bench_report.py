@@ -27,7 +27,7 @@ PEAKS = {
     "gib_full_fp32": "memory-full", "gib_full_lean": "memory-lean", "gib_lora": "memory-lora",
     "gib_paper_lean": "paper-lean", "gib_paper_lora": "paper-lora",
 }  # fmt: skip
-PAUSES = ("half-bf16", "half-lora", "memory-full")  # every method and precision once
+PAUSES = ("half-fp32", "half-bf16", "half-lora", "memory-full", "memory-lean")  # every method and precision
 REACHED = {  # figure -> (cell, phase)
     "limit_decode_16": ("half-bf16", "decode"), "limit_decode_16_fp32": ("half-fp32", "decode"),
     "limit_decode_72": ("decode-72", "decode"), "limit_train": ("half-bf16", "update"),

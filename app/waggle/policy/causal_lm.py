@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, torch_head
 from waggle.policy.torch_memory import memory_errors
-from waggle.policy.torch_product import Product, ready_weight
+from waggle.policy.torch_product import Product, ready_pieces
 from waggle.policy.training import Training
 from waggle.rl.batch import nothing
 
@@ -109,8 +109,7 @@ class CausalLM:
                 product.make_ready(self.precision, rows)
                 pause_point()
             if not self.recompute or self.head.dtype != self.precision:  # the largest copy: not worth it where memory is short
-                self._ready_head = ready_weight(self.head.detach(), self.precision, rows)
-            pause_point()
+                self._ready_head = ready_pieces(self.head.detach(), self.precision, rows, pause_point)
             yield
         finally:
             self._ready_head = None

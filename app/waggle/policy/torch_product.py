@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from waggle.policy.adapters import RANK, SCALE, first_a, names
 
 READY_FROM = 1 << 18  # numbers of a weight: smaller ones gain nothing
+PIECE = 1 << 25  # numbers that are made ready at a time: whoever asks for a pause meanwhile waits no longer
 Weigh = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -103,6 +104,18 @@ def ready_weight(weight: torch.Tensor, precision: torch.dtype, rows: int) -> Wei
         return None
     copied = weight.to(precision)
     return lambda x: F.linear(x, copied)
+
+
+def ready_pieces(weight: torch.Tensor, precision: torch.dtype, rows: int, pause_point: Callable[[], None]) -> Weigh | None:
+    """The same for a weight of any size, with a pause point after each piece of it."""
+    pieces: list[Weigh] = []
+    for piece in weight.chunk(-(-weight.numel() // PIECE)):
+        ready = ready_weight(piece, precision, rows)
+        if ready is None:
+            return None
+        pieces.append(ready)
+        pause_point()
+    return pieces[0] if len(pieces) == 1 else lambda x: torch.cat([one(x) for one in pieces], -1)
 
 
 @functools.cache
