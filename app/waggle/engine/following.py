@@ -64,7 +64,7 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
         )
     followed = Followed(way)
     desk.sit(followed)
-    last = await _pass_on(reader, writer)
+    last = await _pass_on(reader, writer, desk)
     way.close()
     if not desk.stopped and not isinstance(last, events.EngineStopped | events.EngineFailed):
         failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
@@ -72,14 +72,14 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
     return True
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: Writer) -> AnyEvent | None:
-    """Until the connection ends; the last that was told."""
+async def _pass_on(reader: asyncio.StreamReader, writer: Writer, desk: Desk) -> AnyEvent | None:
+    """Until the connection ends, or the window is gone; the last that was told."""
     last = b""
     with contextlib.suppress(ConnectionError):
-        while line := await reader.readline():
+        while (line := await reader.readline()) and not desk.stopped:
             writer(line)
             last = line
-            while writer.waiting() > MOST_AHEAD:
+            while writer.waiting() > MOST_AHEAD and not desk.stopped:
                 await asyncio.sleep(LOOK_SECONDS)
     return wire.event(last) if last else None
 
