@@ -1,5 +1,7 @@
 """A window follows an engine that no window started, with real engines: what it asks is done there, and that one outlives it."""
 
+import signal
+
 import pytest
 
 from end_to_end.programs import Engine, Program, running
@@ -56,6 +58,16 @@ def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_p
             control.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped)
             assert window.process.wait(10) == 0
+
+
+def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, tmp_path):
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        with running(Engine(tmp_path / "home")) as window:
+            assert window.wait(events.Preparing, fits=lambda event: "another engine" in event.part)
+            assert window.end() == 0
+    finally:
+        service.process.send_signal(signal.SIGCONT)
 
 
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):

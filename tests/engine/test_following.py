@@ -10,7 +10,9 @@ from waggle.engine.desk import Desk
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
 from waggle.paths import Home
-from waggle.protocol import events
+from waggle.protocol import events, wire
+from waggle.protocol.state import Snapshot, State
+from waggle.rl.batch import nothing
 
 
 async def obey(command):
@@ -56,3 +58,18 @@ async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(h
         reads.close()
         desk.stop()
         assert await followed
+
+
+async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, window):
+    def killed(way):
+        way.write(wire.line(Snapshot(state=State(service=True))) + b'{"type":"Warned","ti')
+        way.close()
+        return nothing
+
+    server = await control.serve(home, obey, killed)
+    reads, writer = window
+    assert await following.follow(home, Desk(), writer, overruled=False)
+    writer.close()
+    assert isinstance(wire.event(reads.readline()), Snapshot)
+    assert "without a window has ended" in wire.event(reads.readline()).title
+    server.close()

@@ -20,6 +20,7 @@ from waggle.protocol.commands import (
     Stop,
 )
 from waggle.protocol.gatherings import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
+from waggle.protocol.state import Snapshot, State
 from waggle.settings import Settings
 
 SEQ = itertools.count(1)
@@ -85,6 +86,8 @@ def main(kind: str) -> int:
             sys.stdout.flush()
         case "old":
             tell(ready(protocol=-1))
+        case "old and followed":
+            tell(Snapshot(state=State(ready=ready(protocol=-1))))
         case "fails":
             tell(events.EngineFailed(title="No model here.", advice="Get one."))
             return 3

@@ -84,7 +84,9 @@ def test_an_engine_that_said_why_it_failed_is_left_alone(engine: Callable[[str],
     assert kinds(told) == ["EngineFailed"]
 
 
-@pytest.mark.parametrize(("kind", "words"), [("babbles", "something unknown"), ("old", "protocol -1")])
+@pytest.mark.parametrize(
+    ("kind", "words"), [("babbles", "something unknown"), ("old", "protocol -1"), ("old and followed", "protocol -1")]
+)
 def test_an_engine_that_is_not_understood_is_ended(engine: Callable[[str], Made], qtbot: QtBot, kind: str, words: str) -> None:
     process, told = engine(kind)
     qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=10_000)

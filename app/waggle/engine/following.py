@@ -44,39 +44,47 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
         connection = await asyncio.to_thread(control.connect, home, control.KNOCK)
         connection.setblocking(False)
         reader, way = await asyncio.open_connection(sock=connection, limit=wire.MAX_LINE)
-        way.write(wire.line(Follow(id="follow")))
-        first = await reader.readline()
     except OSError:
         return False
-    if not first or not isinstance(wire.event(first), Snapshot):
-        way.close()
-        return False
-    writer(first)
-    if overruled:
-        writer(
-            wire.line(
-                events.Warned(
-                    title="Settings of the command line were left out: the engine runs already.",
-                    advice="Change them on the page Settings.",
-                    at=time.time(),
+    with contextlib.closing(way):
+        first = await _begun(reader, way)
+        if not first:
+            return False
+        writer(first)
+        if overruled:
+            writer(
+                wire.line(
+                    events.Warned(
+                        title="Settings of the command line were left out: the engine runs already.",
+                        advice="Change them on the page Settings.",
+                        at=time.time(),
+                    )
                 )
             )
-        )
-    followed = Followed(way)
-    desk.sit(followed)
-    last = await _pass_on(reader, writer, desk)
-    way.close()
+        desk.sit(Followed(way))
+        last = await _pass_on(reader, writer, desk)
     if not desk.stopped and not isinstance(last, events.EngineStopped | events.EngineFailed):
         failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
         writer(wire.line(failed))
     return True
 
 
+async def _begun(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> bytes:
+    """The State of the engine that is followed from now on; empty where it refuses, ends, or says nothing for long."""
+    way.write(wire.line(Follow(id="follow")))
+    try:
+        async with asyncio.timeout(control.KNOCK):
+            line = await reader.readline()
+    except OSError:  # a TimeoutError is one
+        return b""
+    return line if line.endswith(b"\n") and isinstance(wire.event(line), Snapshot) else b""
+
+
 async def _pass_on(reader: asyncio.StreamReader, writer: Writer, desk: Desk) -> AnyEvent | None:
     """Until the connection ends, or the window is gone; the last that was told."""
     last = b""
     with contextlib.suppress(ConnectionError):
-        while (line := await reader.readline()) and not desk.stopped:
+        while (line := await reader.readline()).endswith(b"\n") and not desk.stopped:  # a killed engine leaves half of one
             writer(line)
             last = line
             while writer.waiting() > MOST_AHEAD and not desk.stopped:

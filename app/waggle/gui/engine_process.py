@@ -12,6 +12,7 @@ from waggle import paths
 from waggle.errors import EngineError
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.commands import AnyCommand, Stop
+from waggle.protocol.state import Snapshot, State
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
@@ -119,7 +120,9 @@ class EngineProcess(QObject):
             self._give_up(error, line)
             return
         match event:
-            case events.Ready(protocol=protocol) if protocol != PROTOCOL:
+            case events.Ready(protocol=protocol) | Snapshot(state=State(ready=events.Ready(protocol=protocol))) if (
+                protocol != PROTOCOL
+            ):
                 words = f"The engine speaks protocol {protocol}, this window {PROTOCOL}."
                 self._give_up(EngineError(words, "Window and engine must be of one version."), line)
                 return
