@@ -58,6 +58,8 @@ def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_p
             control.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped)
             assert window.process.wait(10) == 0
+        assert again.end() == 0
+        assert b"Traceback" not in again.errors
 
 
 def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, tmp_path):

@@ -25,9 +25,8 @@ async def obey(command):
 async def home(tmp_path, request, monkeypatch):
     monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
     made = Home(tmp_path / "h").prepare()
-    server = await control.serve(made, obey)
-    yield made
-    server.close()
+    async with control.serving(made, obey):
+        yield made
 
 
 async def test_a_command_is_answered_through_the_socket(home):
@@ -47,13 +46,12 @@ async def test_only_this_user_can_reach_the_socket(home):
 async def test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret(tmp_path, monkeypatch):
     monkeypatch.setattr(control, "UNIX", False)
     home = Home(tmp_path / "h").prepare()
-    server = await control.serve(home, obey)
-    for said in (b"\n", b"guess\n", wire.line(commands.Resume(id="1"))):
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(said + wire.line(commands.Resume(id="2")))
-        assert await reader.read() == b""
-        writer.close()
-    server.close()
+    async with control.serving(home, obey) as server:
+        for said in (b"\n", b"guess\n", wire.line(commands.Resume(id="1"))):
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(said + wire.line(commands.Resume(id="2")))
+            assert await reader.read() == b""
+            writer.close()
 
 
 @pytest.mark.parametrize("note", [b"", b"1 2 3", b"port secret", b"99999 secret"])
@@ -110,8 +108,8 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
 async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):
     home = Home(tmp_path / "h").prepare()
     control.socket_path(home).touch()
-    server = await control.serve(home, obey)
-    server.close()
+    async with control.serving(home, obey):
+        assert await asyncio.to_thread(control.runs, home)
 
 
 async def test_nonsense_is_refused_in_words():

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import socket
+import threading
 
 import pytest
 
@@ -11,6 +13,7 @@ from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
 from waggle.paths import Home
 from waggle.protocol import events, wire
+from waggle.protocol.commands import Follow
 from waggle.protocol.state import Snapshot, State
 from waggle.rl.batch import nothing
 
@@ -28,9 +31,8 @@ def home(tmp_path):
 async def teller(home):
     """What the engine says that runs in this folder."""
     made = Teller(home.events, service=True)
-    server = await control.serve(home, obey, following.told_to(made, Desk()))
-    yield made
-    server.close()
+    async with control.serving(home, obey, following.told_to(made, Desk())):
+        yield made
     made.close()
 
 
@@ -66,10 +68,33 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
         way.close()
         return nothing
 
-    server = await control.serve(home, obey, killed)
     reads, writer = window
-    assert await following.follow(home, Desk(), writer, overruled=False)
+    async with control.serving(home, obey, killed):
+        assert await following.follow(home, Desk(), writer, overruled=False)
     writer.close()
     assert isinstance(wire.event(reads.readline()), Snapshot)
     assert "without a window has ended" in wire.event(reads.readline()).title
-    server.close()
+
+
+def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home):
+    heard: list[bytes] = []
+
+    async def engine() -> tuple[socket.socket, threading.Thread]:
+        teller = Teller(home.events, service=True)
+        async with control.serving(home, obey, following.told_to(teller, Desk())):
+            connection = await asyncio.to_thread(control.connect, home, control.KNOCK)
+            connection.sendall(wire.line(Follow(id="follow")))
+            told = connection.makefile("rb")
+            assert isinstance(wire.event(await asyncio.to_thread(told.readline)), Snapshot)
+            for number in range(500):  # more than a socket holds
+                teller.tell(events.Warned(title="x" * 4000, advice=str(number)))
+            teller.tell(events.EngineStopped(round=1))
+            reads = threading.Thread(target=lambda: heard.extend(told))
+            reads.start()
+        teller.close()
+        return connection, reads
+
+    connection, reads = asyncio.run(engine())
+    with connection:
+        reads.join(20)
+    assert isinstance(wire.event(heard[-1]), events.EngineStopped)

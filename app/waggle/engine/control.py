@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -24,6 +24,7 @@ KNOCK = 5.0  # seconds for an engine that runs to be noticed
 AGAIN_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 ANSWER_SECONDS = AGAIN_SECONDS + PAUSE_SECONDS + KNOCK  # whoever asks waits longer than the engine, and hears its own words
+LAST_SECONDS = 1.0  # for who is connected to read the last that an engine said
 LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
 NOBODY = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)
@@ -45,12 +46,17 @@ def of_a_window(_writer: asyncio.StreamWriter | None = None) -> Callable[[], Non
     raise EngineError("This engine belongs to a window.", "Close that window first.")
 
 
-async def serve(home: Home, obey: Obey, follow: Follow = of_a_window) -> asyncio.Server:
-    """Listen for commands; the folder must have been claimed."""
+@contextlib.asynccontextmanager
+async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> AsyncIterator[asyncio.Server]:
+    """Listen for commands; the folder must have been claimed. Who is connected at the end hears the last that was told."""
+    connected: set[asyncio.StreamWriter] = set()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(contextlib.suppress(asyncio.CancelledError))  # at our end; Python 3.11 would log it as an error
             stack.callback(writer.close)
+            connected.add(writer)
+            stack.callback(connected.remove, writer)
 
             async def obeyed(command: AnyCommand) -> tuple[AnyEvent, ...]:
                 if not isinstance(command, commands.Follow):
@@ -71,6 +77,19 @@ async def serve(home: Home, obey: Obey, follow: Follow = of_a_window) -> asyncio
                 await asyncio.gather(*answering)
                 await writer.drain()
 
+    server = await _listen(home, talk)
+    try:
+        yield server
+    finally:
+        server.close()
+        for writer in connected:
+            writer.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS):
+                await asyncio.gather(*(writer.wait_closed() for writer in connected), return_exceptions=True)
+
+
+async def _listen(home: Home, talk: loopback.Talk) -> asyncio.Server:
     if not UNIX:
         return await loopback.listen(home.control, talk, limit=wire.MAX_LINE)
     path = socket_path(home)

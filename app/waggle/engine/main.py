@@ -69,38 +69,41 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
         return 1
     teller.attach(writer, writer.waiting)
-    try:
-        choices = Choices(home.settings, tuple(arguments.set), teller)
-        desk.asked = Asked(home.root / "asked.json")
-        frugality = Frugality(home)
-        desk.leaving = frugality.end
-        if desk.stopped:
-            frugality.end()
-        if frugality.was_killed:
-            teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
-        be_nice(choices.now.computer.priority)  # before there are children
-        server = await control.serve(home, desk.obey, control.of_a_window if arguments.stdio else following.told_to(teller, desk))
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(claimed.release)
+        stack.callback(teller.close)
         try:
+            choices = Choices(home.settings, tuple(arguments.set), teller)
+            desk.asked = Asked(home.root / "asked.json")
+            frugality = Frugality(home)
+            stack.callback(frugality.end)
+            desk.leaving = frugality.end
+            if desk.stopped:
+                frugality.end()
+            if frugality.was_killed:
+                teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
+            be_nice(choices.now.computer.priority)  # before there are children
+            follow = control.of_a_window if arguments.stdio else following.told_to(teller, desk)
+            await stack.enter_async_context(control.serving(home, desk.obey, follow))
             while await _contribute_or_go_back(home, choices, teller, desk, frugality):
                 pass
-        finally:
-            server.close()
-            frugality.end()
-    except WaggleError as error:
-        teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
-        return 1
-    except Exception as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
-        if desk.back is not None:
-            with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
-                desk.back()
-        detail = "".join(traceback.format_exception(error))[-8000:]
-        title = f"The engine met an unexpected error: {type(error).__name__}."
-        teller.tell(events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail))
-        return 1
-    finally:
-        teller.close()
-        claimed.release()
+        except WaggleError as error:
+            teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
+            return 1
+        except Exception as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
+            teller.tell(_crashed(error, desk))
+            return 1
     return 0
+
+
+def _crashed(error: Exception, desk: Desk) -> events.EngineFailed:
+    """What was chosen and led here is taken back, so that the next start is no crash."""
+    if desk.back is not None:
+        with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
+            desk.back()
+    detail = "".join(traceback.format_exception(error))[-8000:]
+    title = f"The engine met an unexpected error: {type(error).__name__}."
+    return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
 
 
 async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overruled: bool) -> FileLock | None:
