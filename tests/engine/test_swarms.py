@@ -148,6 +148,26 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     assert swarms.applied(home, solo) == solo
 
 
+async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
+    first = first_swarm().digest.hex()
+    friend = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
+    link = invite.write(invite.Invite(charter=first_swarm().digest, seeds=(friend,)))
+    joining = Swarms(home, LOOPBACK, again_to(reasons), unasked)
+    await joining.obey(commands.ReadInvite(id="1", link=link))
+    await joining.obey(commands.ChooseSwarm(id="2", charter=first))
+    assert swarms.applied(home, LOOPBACK).swarm.seeds == (friend,)
+    elsewhere = Swarms(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
+    await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
+    assert swarms.applied(home, LOOPBACK).swarm.seeds == ()
+    solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
+    changed = []
+    back = Swarms(home, solo, again_to(reasons), changed.append)
+    (told,) = await back.obey(commands.ListSwarms(id="4"))
+    assert [one.ends_solo for one in told.swarms] == [True, False]
+    await back.obey(commands.ChooseSwarm(id="5", charter=first))
+    assert (swarms.applied(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
+
+
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
 async def test_a_link_that_is_none_is_refused_before_anybody_is_asked(known, link):
     with pytest.raises(SwarmError):

@@ -123,7 +123,7 @@ class Swarms:
     def _told(self) -> told.SwarmsTold:
         known, first = book.read(self._home.swarms), charters.first_swarm()
         entries = [one for one in known.entries if one.charter != first.digest.hex()]
-        shown = [self._shown(first, Entry(charter=first.digest.hex()))]
+        shown = [self._shown(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
         for entry in entries:
             with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
                 shown.append(self._shown(self._kept(entry.charter), entry))
@@ -208,10 +208,11 @@ class Swarms:
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
             self._keep(charter, looked.key)
-        active = "" if charter == charters.first_swarm() and not looked else digest
-        alone = self._chosen.swarm.solo and is_with_others(known.entry(digest))
+        with_others = is_with_others(known.entry(digest))
+        active = "" if charter == charters.first_swarm() and not with_others else digest
+        alone = self._chosen.swarm.solo and with_others
         here = self.charter is not None and self.charter.digest.hex() == digest
-        if here and not alone and known == book.read(self._home.swarms):
+        if here and not alone and active == known.active and known == book.read(self._home.swarms):
             return (self._told(),)  # already there
         book.write(self._home.swarms, replace(known, active=active, before=known.active))
         if alone:  # whoever joins others does not stay by itself
