@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -179,6 +179,18 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
     for override in overrides:
         _override(table, override)
     return _checked(table, str(path) if path.exists() else "the command line")
+
+
+def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
+    """What a file says of each `section.name`, None where it says nothing; raises SettingsError."""
+    table = _table(path)
+    said: dict[str, Value] = {}
+    for key in keys:
+        section, _, name = key.partition(".")
+        part = table.get(section)
+        value = part.get(name) if isinstance(part, dict) else None
+        said[key] = tuple(value) if isinstance(value, list) else value
+    return said
 
 
 def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] = ()) -> Settings:

@@ -1,5 +1,7 @@
 """Settings that change while the engine runs."""
 
+import tomllib
+
 import pytest
 
 from waggle.engine.choices import Choices
@@ -50,3 +52,16 @@ async def test_the_latest_word_wins_over_the_command_line(tmp_path, teller):
     choices.change({"when.idle_minutes": 5})
     assert (choices.now.when.idle_minutes, choices.now.swarm.port) == (5, 4001)
     assert read(tmp_path / "settings.toml").swarm.port == 0
+
+
+@pytest.mark.parametrize("kept", ["", "[swarm]\nsolo = true\nseeds = []\n"])
+async def test_a_change_that_is_taken_back_leaves_the_file_and_the_command_line_as_they_were(tmp_path, teller, kept):
+    path = tmp_path / "settings.toml"
+    path.write_text(kept)
+    choices = Choices(path, ("swarm.solo=true", "swarm.port=4001"), teller)
+    back = choices.change({"swarm.solo": False, "swarm.seeds": None})
+    choices.change({"when.idle_minutes": 5})
+    assert not choices.now.swarm.solo
+    back()
+    assert (choices.now.swarm.solo, choices.now.swarm.port, choices.now.when.idle_minutes) == (True, 4001, 5)
+    assert tomllib.loads(path.read_text()) == tomllib.loads(kept) | {"when": {"idle_minutes": 5}}

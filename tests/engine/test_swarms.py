@@ -1,12 +1,16 @@
 """Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
 
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 
 from swarm.live import Ear, fresh_identity, options
 from waggle import paths
 from waggle.engine import swarms
+from waggle.engine.choices import Choices
 from waggle.engine.swarms import Swarms
+from waggle.engine.teller import Teller
 from waggle.errors import CharterError, EngineError, SettingsError, SwarmError
 from waggle.protocol import commands
 from waggle.settings import Learning, Settings, Swarm, Web
@@ -41,6 +45,16 @@ def again_to(reasons):
 def unasked(values):
     """No settings are changed."""
     raise AssertionError(values)
+
+
+def noting(changes):
+    """Changes settings, and takes that back."""
+
+    def change(values):
+        changes.append(values)
+        return lambda: changes.append("taken back")
+
+    return change
 
 
 @pytest.fixture
@@ -132,7 +146,7 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
         charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)
     )
     changed, back = [], []
-    known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), changed.append)
+    known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
     book.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
     (told,) = await known.obey(commands.ListSwarms(id="1"))
     assert not any(one.ends_solo for one in told.swarms)
@@ -144,8 +158,22 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
     assert changed == [{"swarm.solo": False}]
     back[-1]()
-    assert changed[1:] == [{"swarm.solo": True}]
+    assert changed[1:] == ["taken back"]
     assert swarms.applied(home, solo) == solo
+
+
+@pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
+async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
+    friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
+    book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
+    with closing(Teller(home.events)) as teller:
+        choices = Choices(home.settings, ("swarm.solo=true",), teller)
+        known = Swarms(home, choices.now, again_to(reasons), choices.change)
+        (home.root / hindered).mkdir()
+        with pytest.raises(error):
+            await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    assert (book.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
+    assert hindered == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
 
 
 async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
@@ -161,7 +189,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     assert swarms.applied(home, LOOPBACK).swarm.seeds == ()
     solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
     changed = []
-    back = Swarms(home, solo, again_to(reasons), changed.append)
+    back = Swarms(home, solo, again_to(reasons), noting(changed))
     (told,) = await back.obey(commands.ListSwarms(id="4"))
     assert [one.ends_solo for one in told.swarms] == [True, False]
     await back.obey(commands.ChooseSwarm(id="5", charter=first))

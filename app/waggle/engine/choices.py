@@ -33,10 +33,18 @@ class Choices:
         """Whether a person's own answers may leave this computer."""
         return self.now.swarm.my_answers == "yes"
 
-    def change(self, values: Mapping[str, Value]) -> None:
-        """All of them or none; raises SettingsError. What the command line said of these settings holds no more."""
-        kept = tuple(one for one in self._overrides if one.partition("=")[0].strip() not in values)
-        self.now, self._overrides = settings.change(self._path, values, kept), kept
+    def change(self, values: Mapping[str, Value]) -> Callable[[], None]:
+        """All of them or none; raises SettingsError. What the command line said of these settings holds no more.
+
+        Calling what is returned makes them what they were, in the file and for this run.
+        """
+        said = tuple(one for one in self._overrides if one.partition("=")[0].strip() in values)
+        before = settings.named(self._path, values)
+        self._set(values, tuple(one for one in self._overrides if one not in said))
+        return lambda: self._set(before, (*self._overrides, *said))
+
+    def _set(self, values: Mapping[str, Value], overrides: tuple[str, ...]) -> None:
+        self.now, self._overrides = settings.change(self._path, values, overrides), overrides
         self._tell(tuple(key for apply in self.applied for key in apply(self.now)))
 
     def _tell(self, refused: tuple[str, ...] = ()) -> None:

@@ -80,7 +80,7 @@ class Lifecycle:
         self.back: Callable[[], object] | None = None  # undoes what the engine starts again for
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
-        self.change_settings: Callable[[Mapping[str, Value]], None] = _no_settings_yet
+        self.change_settings: Callable[[Mapping[str, Value]], object] = _no_settings_yet
         if self._wishes.paused:
             self.consider(self._readings)
 

@@ -7,7 +7,6 @@ import asyncio
 import shutil
 import stat
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -23,7 +22,7 @@ from waggle.protocol import models as told
 from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
-Change = Callable[[Mapping[str, Value]], None]
+Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 
 
 class Models:
@@ -87,9 +86,8 @@ class Models:
             model.folder_of(wanted)
         if model.first(self._home) is None:
             _write_first(self._home, self._chosen)
-        before = self._chosen
-        self._change(_values(wanted))
-        self._again(f"Going on with {_words(wanted)}.", partial(self._change, _values(before)))
+        back = self._change({"model.name": wanted.name or None, "model.folder": wanted.folder or None})
+        self._again(f"Going on with {_words(wanted)}.", back)
 
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:
@@ -126,10 +124,6 @@ def _downloaded(cache: Path) -> list[Model]:
         if folder.is_dir():
             found.add(f"{folder.parent.name}/{folder.name.removeprefix('.downloading-')}")
     return [Model(name=name) for name in sorted(found) if hub.NAME.fullmatch(name)]
-
-
-def _values(chosen: Model) -> dict[str, Value]:
-    return {"model.name": chosen.name or None, "model.folder": chosen.folder or None}
 
 
 def _words(chosen: Model) -> str:

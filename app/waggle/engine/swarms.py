@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from waggle import paths
 from waggle.engine import others
+from waggle.engine.models import Again, Change
 from waggle.errors import CharterError, EngineError, SwarmError
 from waggle.protocol import commands
 from waggle.protocol import gatherings as told
-from waggle.settings import Settings, Value, Web
+from waggle.rl.batch import nothing
+from waggle.settings import Settings, Web
 from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.book import Entry
@@ -80,13 +82,7 @@ class Swarms:
     `addresses` are this node's, once it has some.
     """
 
-    def __init__(
-        self,
-        home: paths.Home,
-        chosen: Settings,
-        again: Callable[[str, Callable[[], object]], None],
-        change: Callable[[Mapping[str, Value]], object],
-    ) -> None:
+    def __init__(self, home: paths.Home, chosen: Settings, again: Again, change: Change) -> None:
         self._home, self._chosen, self._again, self._change = home, chosen, again, change
         self._looked: dict[str, invite.Invite] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -214,16 +210,20 @@ class Swarms:
         here = self.charter is not None and self.charter.digest.hex() == digest
         if here and not alone and active == known.active and known == book.read(self._home.swarms):
             return (self._told(),)  # already there
-        book.write(self._home.swarms, replace(known, active=active, before=known.active))
+        be_as_before: Callable[[], object] = nothing
         if alone:  # whoever joins others does not stay by itself
-            self._change({"swarm.solo": False})
-        self._again(f"Going to {charter.name}.", partial(self._go_back, alone=alone))
+            be_as_before = self._change({"swarm.solo": False})
+        try:
+            book.write(self._home.swarms, replace(known, active=active, before=known.active))
+        except SwarmError:
+            be_as_before()
+            raise
+        self._again(f"Going to {charter.name}.", partial(self._go_back, be_as_before))
         return ()
 
-    def _go_back(self, *, alone: bool) -> None:
+    def _go_back(self, be_as_before: Callable[[], object]) -> None:
         gone_back(self._home)
-        if alone:
-            self._change({"swarm.solo": True})
+        be_as_before()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
         known = book.read(self._home.swarms)
