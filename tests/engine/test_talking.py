@@ -63,7 +63,7 @@ def talking_with(moments: Moments, heard: Heard) -> Talking:
 
 
 async def say(talking: Talking, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
-    (told,) = await talking.obey(commands.Say(id="", words=words, number=number, earlier=earlier, before=before))
+    (told,) = await talking.obey(commands.Say(id="7", words=words, number=number, earlier=earlier, before=before))
     return told.turn
 
 
@@ -90,6 +90,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert turn.replies[0].text != turn.replies[1].text
     assert heard.told, "it was heard before it was finished"
     assert not any(event.turn.finished for event in heard.told)
+    assert {event.said for event in heard.told} == {"7"}
     for event in heard.told:
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 

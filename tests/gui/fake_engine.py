@@ -17,10 +17,12 @@ from waggle.protocol.commands import (
     QueryHistory,
     ReadInvite,
     Resume,
+    Say,
     Stop,
 )
 from waggle.protocol.gatherings import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
 from waggle.protocol.state import Snapshot, State
+from waggle.protocol.talking import Reply, Turn, TurnGrew
 from waggle.settings import Settings
 
 SEQ = itertools.count(1)
@@ -61,6 +63,11 @@ def answer(line: bytes, kind: str) -> bool:
             tell(events.CommandDone(id=command.id))
         case ReadInvite():
             tell(InviteRead(swarm=THERE, answered=True))
+            tell(events.CommandDone(id=command.id))
+        case Say():
+            for said, words in ((command.id, command.words), ("of another window", "none of your business")):
+                turn = Turn(words=words, replies=(Reply(rounds=0), Reply(rounds=0)))
+                tell(TurnGrew(said=said, number=command.number, turn=turn))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False

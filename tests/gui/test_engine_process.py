@@ -11,8 +11,9 @@ import waggle
 from waggle.engine.main import LEAVING_SECONDS
 from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
 from waggle.protocol import events
-from waggle.protocol.commands import Pause, Resume
+from waggle.protocol.commands import Pause, Resume, Say
 from waggle.protocol.state import AnyEvent
+from waggle.protocol.talking import TurnGrew
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 Made = tuple[EngineProcess, list[AnyEvent]]
@@ -57,6 +58,14 @@ def test_pausing_and_resuming_go_there_and_back(engine: Callable[[str], Made], q
     assert (paused.phase, paused.until) == ("paused", 99.0)
     assert process.send(Resume(id="two"))
     qtbot.waitUntil(lambda: kinds(told).count("CommandDone") == 2, timeout=5000)
+
+
+def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("well")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    process.send(Say(id="one", words="Hello", number=0))
+    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=5000)
+    assert [event.turn.words for event in told if isinstance(event, TurnGrew)] == ["Hello"]
 
 
 def test_a_refused_command_says_why(engine: Callable[[str], Made], qtbot: QtBot) -> None:

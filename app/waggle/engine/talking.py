@@ -63,9 +63,8 @@ class Alternating:
 class Telling:
     """Tells a turn while it grows; whoever writes is alone with it."""
 
-    number: int
+    command: commands.Say
     tell: Callable[[talking.TurnGrew], None]
-    words: str
     left_out: int
     replies: list[Reply]
     _told: list[float] = field(default_factory=lambda: [0.0])
@@ -78,8 +77,8 @@ class Telling:
 
     def told(self, *, finished: bool = False, stopped: bool = False) -> talking.TurnGrew:
         now, before = self.replies
-        turn = Turn(words=self.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
-        return talking.TurnGrew(number=self.number, turn=turn)
+        turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
+        return talking.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass
@@ -141,7 +140,7 @@ class Talking:
         sides = (kept[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=one.rounds) for one in sides]
-        telling, turns = Telling(command.number, self.tell, command.words, left_out, replies), Alternating()
+        telling, turns = Telling(command, self.tell, left_out, replies), Alternating()
 
         def write(side: int) -> bool:
             with turns.writing(side):
@@ -170,7 +169,7 @@ class Talking:
                 def watch(ids: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
                     telling.grew(side, _text(tokens, ids[0, : lengths[0]], ended=bool(ended[0])))
 
-                noise = uniforms(zlib.crc32(telling.words.encode()), "held_out", telling.number, 1, 1, count)
+                noise = uniforms(zlib.crc32(telling.command.words.encode()), "held_out", telling.command.number, 1, 1, count)
                 params = SampleParams(
                     max_new=count, stop=tokens.stop, temperature=COOL, pause_point=pause_point, watch=watch
                 )  # fmt: skip

@@ -11,8 +11,9 @@ from PySide6.QtCore import QByteArray, QObject, QProcess, QTimer, Signal
 from waggle import paths
 from waggle.errors import EngineError
 from waggle.protocol import PROTOCOL, events, wire
-from waggle.protocol.commands import AnyCommand, Stop
+from waggle.protocol.commands import AnyCommand, Say, Stop
 from waggle.protocol.state import Snapshot, State
+from waggle.protocol.talking import TurnGrew
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
@@ -57,6 +58,7 @@ class EngineProcess(QObject):
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
         self._restarts = 0
+        self._said = ""  # the id of the last words to the model
         self._started_at = 0.0
         self._leaving = self._hopeless = self._failed = False
         self._process = QProcess(self)
@@ -82,6 +84,8 @@ class EngineProcess(QObject):
         if self._process.state() != QProcess.ProcessState.Running:
             return False
         self._process.write(wire.line(command))
+        if isinstance(command, Say):
+            self._said = command.id
         return True
 
     def stop(self) -> None:
@@ -126,6 +130,8 @@ class EngineProcess(QObject):
                 words = f"The engine speaks protocol {protocol}, this window {PROTOCOL}."
                 self._give_up(EngineError(words, "Window and engine must be of one version."), line)
                 return
+            case TurnGrew() if event.said != self._said:
+                return  # of a conversation in another window, which follows the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
             case events.EngineFailed():

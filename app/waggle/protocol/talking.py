@@ -33,8 +33,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnGrew(Event, frozen=True, kw_only=True, tag=True):
-    """The turn of this number, counted from 0, as far as it has come: at most ten times a second, and when it is finished."""
+    """The turn of this number, counted from 0, as far as it has come: at most ten times a second, and when it is finished.
 
+    Whoever listens hears it; it is for who said this.
+    """
+
+    said: str = ""  # the id of the command
     number: Count
     turn: Turn
 
