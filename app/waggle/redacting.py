@@ -1,5 +1,6 @@
 """Redacting: a report or a log that a person sends says nothing of who and where; one list for all of them. Pure."""
 
+import contextlib
 import ipaddress
 import platform
 import re
@@ -11,7 +12,8 @@ PEER = re.compile(r"\b(12D3KooW|Qm)[1-9A-HJ-NP-Za-km-z]{8,}")
 ADDRESS = re.compile(r"/(ip4|ip6|dns4|dns6|dnsaddr|dns|ip6zone)/[^/\s]+")
 URL = re.compile(r"\b(wss?|https?)://(?!huggingface\.co\b)[^\s\"'<>]+")
 IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
-IPV6 = re.compile(r"(?<![\w:.])(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:])")
+IPV6 = re.compile(r"(?:(?<![\w:.])|(?<=\w:))(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:…])")
+GROUPS = 8  # of an IPv6 address in full; nothing else has so many
 LINK = re.compile(r"\bwaggle:\S+")
 MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
 FOLDER = re.compile(r"(/home/|/Users/|/media/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"']+")
@@ -34,9 +36,10 @@ def redacted(text: str, home: Path | None = None, person: Path | None = None) ->
 
 
 def _without_address(found: re.Match[str]) -> str:
-    """What looks like an IPv6 address and is one of some computer: a time of day is none."""
-    try:
-        address = ipaddress.IPv6Address(found[0])
-    except ValueError:
-        return found[0]
-    return found[0] if address.is_unspecified or address.is_loopback else "…:…"
+    """What looks like an IPv6 address and is one of some computer: a time of day is none. A last colon may be the sentence's."""
+    said = found[0]
+    for text in (said, said.removesuffix(":")):
+        with contextlib.suppress(ValueError):
+            address = ipaddress.IPv6Address(text)
+            return said if address.is_unspecified or address.is_loopback else said.replace(text, "…:…")
+    return "…:…" if said.count(":") >= GROUPS else said
