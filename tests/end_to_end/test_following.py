@@ -4,7 +4,8 @@ import signal
 
 import pytest
 
-from end_to_end.programs import Engine, Program, running
+from end_to_end.programs import ENVIRONMENT, Engine, Program, running
+from waggle import cli
 from waggle.engine import control, ctl
 from waggle.paths import Home
 from waggle.protocol import commands, events
@@ -70,6 +71,15 @@ def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(serv
             assert window.end() == 0
     finally:
         service.process.send_signal(signal.SIGCONT)
+
+
+def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    assert cli.main(["selftest", "--home", str(tmp_path / "home")]) == 1
+    said = capfd.readouterr()
+    assert "Another engine is running for this folder." in said.err
+    assert "round" not in said.out
+    assert service.process.poll() is None
 
 
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):

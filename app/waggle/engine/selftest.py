@@ -46,6 +46,10 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
             event = wire.event(line)
             _say(event)
             state = apply(state, event)
+            if state.service:  # followed, in its own swarm and by its own rules: that says nothing of this Waggle
+                raise EngineError(
+                    "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
+                )
             played += isinstance(event, events.RoundCompleted)
             if held is None and state.phase in ("paused", "waiting"):
                 held = sentence(state)
