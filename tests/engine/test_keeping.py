@@ -43,11 +43,11 @@ class Counting:
 
 
 class Node:
-    """A policy that plays rounds and keeps them, with a clock that is set by hand."""
+    """A policy that plays rounds and keeps them, with a clock that is set by hand. It may be slow to learn again."""
 
-    def __init__(self, root: Path) -> None:
-        self.policy, self.now = Counting(), 0.0
-        saved, checkpointed, self.aside = restore(root, self.policy, self.policy, "b")
+    def __init__(self, root: Path, slow: "Slow | None" = None) -> None:
+        self.policy, self.now = slow.policy if slow else Counting(), 0.0
+        saved, checkpointed, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
         self.remembering = Remembering(self.policy)
         self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
@@ -220,15 +220,15 @@ def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
 
 
 class Slow:
-    """A clock that each step moves by so many seconds, and a person who stops after so many steps."""
+    """A clock that each of the first steps moves by so many seconds, and a person who stops after so many steps."""
 
-    def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30) -> None:
+    def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30, quick_after: int = 1 << 30) -> None:
         self.policy, self.now, self.told = policy, 0.0, []
-        self._seconds, self._left = seconds, stops_after
+        self._seconds, self._left, self._slow = seconds, stops_after, quick_after
 
     def step(self, batches, params) -> StepMetrics:
         params.pause_point()
-        self.now += self._seconds
+        self.now += self._seconds if self.policy.steps < self._slow else 0.0
         return self.policy.step(batches, params)
 
     def pause_point(self) -> None:
@@ -272,6 +272,19 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
     assert (saved.round, checkpointed) == (8, 8)
     assert Node(tmp_path).round == 8
+
+
+def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved_while_rounds_were_learned_again(tmp_path):
+    many_rounds_in_the_journal(tmp_path)
+    node = Node(tmp_path, Slow(Counting(), 1000.0, quick_after=7))
+    assert (node.round, folders(tmp_path)) == (8, ["r00000003", "r00000005", "r00000007"])
+    for node.now in (-1.0, 1.0 * DAY):
+        node.play()
+    assert folders(tmp_path) == ["r00000005", "r00000007", "r00000010"]
+    (tmp_path / "r00000010" / "model.safetensors").write_bytes(b"damaged")
+    again = Node(tmp_path)
+    assert again.round == 10
+    assert np.array_equal(again.policy.weights, node.policy.weights)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -12,6 +12,7 @@ import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -130,9 +131,10 @@ def newest(root: Path) -> int:
 
 
 def forget(root: Path, before: int) -> None:
-    """Remove the journals that lead to checkpoints which are kept anyway."""
-    for path in _files(root):
-        if _round_of(path) < before:
+    """Remove the journals that lead to checkpoints which are kept anyway: each reaches to where the next one begins, however
+    many checkpoints were saved on the way."""
+    for path, follower in pairwise(_files(root)):
+        if _round_of(follower) <= before:
             path.unlink(missing_ok=True)
 
 
