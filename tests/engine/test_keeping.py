@@ -189,22 +189,37 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
         node.play()
 
 
-def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path):
-    first = Node(tmp_path)
+class Newer(journal.Entry, frozen=True, kw_only=True):
+    """What a newer version might write."""
+
+    momentum: float = 0.5
+
+
+def two_rounds_and_one_of_another_version(root: Path) -> None:
+    first = Node(root)
     for _ in range(2):
         first.play()
+    journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
 
-    class Newer(journal.Entry, frozen=True, kw_only=True):
-        momentum: float = 0.5
 
-    state = Saved(round=3, step=3, epoch=1, charter="c", base="b")
-    journal.append(tmp_path, 1, Newer(saved=state))
-    node = Node(tmp_path)
+@pytest.mark.parametrize("seconds", [0.1, 100.0], ids=["soon", "slowly"])
+def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path, seconds):
+    two_rounds_and_one_of_another_version(tmp_path)
+    node = Node(tmp_path, Slow(Counting(), seconds))
     assert (node.round, [one.folder.name for one in node.aside]) == (2, ["damaged-journal-r00000001"])
     node.play()
     again = Node(tmp_path)
     assert (again.round, again.aside) == (3, [])
     assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that_is_said(tmp_path):
+    two_rounds_and_one_of_another_version(tmp_path)
+    before = (tmp_path / "journal-r00000001").read_bytes()
+    (tmp_path / "damaged-journal-r00000001").mkdir()
+    with pytest.raises(CheckpointError, match="The journal cannot be mended"):
+        Node(tmp_path)
+    assert (tmp_path / "journal-r00000001").read_bytes() == before
 
 
 def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):

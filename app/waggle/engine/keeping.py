@@ -140,11 +140,13 @@ def restore(
     """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
 
     `told` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
-    and when the pause point raises Stopped: the next start goes on from there.
+    and when the pause point raises Stopped: the next start goes on from there. Raises CheckpointError.
     """
     found, aside = checkpoint.load_newest(root, policy, base)
     if found is None:
         return None, None, aside
+    other = _mended(root, max(found.round, journal.newest(root)))
+    aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
     replay = _Replay(root, policy, found, clock)
     total = sum(1 for _ in journal.entries(root, found.round, base))
     for done, entry in enumerate(journal.entries(root, found.round, base)):
@@ -157,9 +159,16 @@ def restore(
             raise
         replay.went_on(entry.saved)
     replay.keep()
-    other = journal.mend(root, max(replay.kept.round, journal.newest(root)))
-    aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
     return replay.saved, replay.kept.round, aside
+
+
+def _mended(root: Path, after: int) -> Path | None:
+    try:
+        return journal.mend(root, after)
+    except OSError as error:
+        raise CheckpointError(
+            f"The journal cannot be mended: {error.strerror}.", "Make room on the disk, or mend its rights."
+        ) from error
 
 
 @dataclass
