@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,11 +98,16 @@ class Home:
 def put(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, also through a power cut; raises OSError."""
     beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError:  # no torso may take what room is left
+        with suppress(OSError):
+            beside.unlink()
+        raise
 
 
 def home_in(folder: Path | None) -> Home:

@@ -49,7 +49,7 @@ def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path
         album.keep(tmp_path / "checkpoints", tmp_path / "album")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert album.rounds(tmp_path / "album") == [1], "no half of a picture that would stand in the way of the next"
+    assert [path.name for path in (tmp_path / "album").iterdir()] == ["r00000001.safetensors"], "no half of a picture"
     album.keep(tmp_path / "checkpoints", tmp_path / "album")
     assert album.pictures(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
 
