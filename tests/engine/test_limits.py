@@ -218,11 +218,34 @@ def test_a_day_of_work_for_which_memory_sufficed_takes_one_halving_back_and_runn
         frugality.sufficed(CALM / 2)
         frugality.end()
         frugality = Frugality(home, "")
+        frugality.begin("")
         parts.append(frugality.parts)
     assert parts == [4, 2, 2]
     assert frugality.more()
     frugality.sufficed(CALM * 0.7)
     assert frugality.parts == 4, "half a day of before counts no more"
+
+
+def test_a_day_of_work_counts_also_where_each_hour_of_it_ends_with_a_kill(tmp_path):
+    home = paths.Home(tmp_path)
+    Frugality(home, "").more()
+    for hour in range(24):
+        frugality = Frugality(home, "")
+        frugality.begin("")
+        assert frugality.parts == 2, f"after {hour} hours"
+        frugality.sufficed(CALM / 24)
+    frugality = Frugality(home, "")
+    frugality.begin("")
+    assert frugality.parts == 1
+
+
+def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_did_then(tmp_path):
+    frugality = Frugality(paths.Home(tmp_path), "")
+    frugality.more()
+    frugality.sufficed(CALM)
+    assert frugality.parts == 2, "the next start takes larger ones"
+    frugality.more()
+    assert frugality.parts == 4
 
 
 def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):

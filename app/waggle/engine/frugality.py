@@ -15,6 +15,7 @@ from waggle.errors import UNREADABLE
 
 MOST = 4  # halvings: a sixteenth of what is usual
 CALM = 86_400.0  # seconds of work, after which one of them is taken back
+NOTED = 3600.0  # seconds of it that not even a kill takes away
 BOOT, KILLS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/vmstat")
 
 
@@ -56,8 +57,10 @@ class Frugality:
         return self._held.get(self._model, Held())
 
     def begin(self, model: str) -> None:
-        """From now on it is this model that needs memory."""
+        """From now on it is this model that needs memory; after a day of work for which there was enough, in larger parts."""
         self._model = model
+        if self._now.halvings and self._now.calm >= CALM:
+            self._held[model] = Held(halvings=self._now.halvings - 1)
         self._write()
 
     def more(self) -> bool:
@@ -69,12 +72,13 @@ class Frugality:
         return True
 
     def sufficed(self, seconds: float) -> None:
-        """So long memory was enough while there was work; after a day of it the next start takes parts twice as large."""
+        """So long memory was enough while there was work."""
         now = self._now
         if now.halvings:
             calm = now.calm + seconds
-            done = calm >= CALM
-            self._held[self._model] = Held(halvings=now.halvings - done, calm=0.0 if done else calm)
+            self._held[self._model] = Held(halvings=now.halvings, calm=calm)
+            if calm // NOTED > now.calm // NOTED:
+                self._write()
 
     def allow(self, gigabytes: float) -> tuple[str, ...]:
         """So much is allowed now (0: what is needed): where that is more than before, the next start takes usual parts again."""
