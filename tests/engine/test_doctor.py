@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from waggle import log, paths
 from waggle.engine import doctor, model
 from waggle.engine.history import History
+from waggle.errors import HistoryDamaged, HistoryError
 from waggle.policy import checkpoint
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.settings import Model
@@ -93,6 +94,32 @@ def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
         code, said = run(folder, capsys)
     assert (code, "BAD  history: it cannot be read (database is locked)" in said) == (1, True), said
     assert "history: 0 rounds, ok" in run(folder, capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "damaged"),
+    [
+        (sqlite3.SQLITE_IOERR_READ, True),
+        (sqlite3.SQLITE_IOERR_SHORT_READ, True),
+        (sqlite3.SQLITE_IOERR_WRITE, False),
+        (sqlite3.SQLITE_CANTOPEN, False),
+    ],
+)
+def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, capsys, monkeypatch, code, damaged):
+    home = paths.Home(tmp_path).prepare()
+    History(home.history).close()
+
+    def fails(*_, **__):
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = code
+        raise error
+
+    monkeypatch.setattr(sqlite3, "connect", fails)
+    said = run(tmp_path, capsys)[1]
+    assert ("damaged (disk I/O error)" in said, "it cannot be read (disk I/O error)" in said) == (damaged, not damaged)
+    with pytest.raises(HistoryError) as raised:
+        History(home.history)
+    assert isinstance(raised.value, HistoryDamaged) == damaged
 
 
 def test_what_waggle_says_of_itself_names_neither_node_nor_folder(tmp_path):

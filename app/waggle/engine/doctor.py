@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from dataclasses import dataclass
 
 import waggle
 from waggle import log, paths, settings
-from waggle.engine import control, ctl, model
-from waggle.engine.history import DAMAGED, HINDERED
+from waggle.engine import control, ctl, history, model
 from waggle.engine.readings import Reader
 from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
@@ -141,12 +139,11 @@ def _history(home: paths.Home) -> Finding:
     if not home.history.exists():
         return Finding("history", None, "none yet")
     try:
-        with contextlib.closing(sqlite3.connect(f"{home.history.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with history.looked_at(home.history) as database:
             (said,) = database.execute("pragma quick_check(1)").fetchone()
             (count,) = database.execute("select count(*) from rounds").fetchone()
-    except DAMAGED as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-        if code & 0xFF in HINDERED:  # says nothing of the file
+    except history.DAMAGED as error:
+        if not history.is_damage(error):
             return Finding("history", False, f"it cannot be read ({error})")
         return Finding("history", False, f"damaged ({error}): the engine sets it aside and rebuilds it from its record")
     return Finding("history", said == "ok", f"{count} rounds, {said}")

@@ -70,7 +70,10 @@ class History:
         try:
             self._database = _open(path)
         except DAMAGED as error:
-            _require_damage(error)
+            if not is_damage(error):
+                raise HistoryError(
+                    f"The history cannot be opened: {error}.", "Make room on the disk, or mend its rights."
+                ) from error
             raise HistoryDamaged(f"The history {path} is damaged: {error}.", "It can be moved away.") from error
 
     def keep_round(self, summary: events.RoundSummary) -> None:
@@ -167,10 +170,15 @@ class History:
 def days_of(path: Path) -> tuple[person.Day, ...]:
     """The days in a history that is only looked at. One that cannot be read has none: it is mended where it is gone on with."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with looked_at(path) as database:
             return _days(database)
     except DAMAGED:
         return ()
+
+
+def looked_at(path: Path) -> closing[sqlite3.Connection]:
+    """A history that nothing is written to: an engine may be at work. Raises what is `DAMAGED`."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
 
 
 def _days(database: sqlite3.Connection) -> tuple[person.Day, ...]:
@@ -203,11 +211,10 @@ def _open(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _require_damage(error: Exception) -> None:
-    """Raise HistoryError for what says nothing of the file: a full disk, a lock, rights. It is whole, and stays where it is."""
+def is_damage(error: Exception) -> bool:
+    """Whether what is `DAMAGED` says so of the file. A full disk, a lock, rights do not: it is whole, and stays where it is."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-    if code & 0xFF in HINDERED and code not in READING:
-        raise HistoryError(f"The history cannot be opened: {error}.", "Make room on the disk, or mend its rights.") from error
+    return code & 0xFF not in HINDERED or code in READING
 
 
 def _check(database: sqlite3.Connection) -> None:
