@@ -294,8 +294,10 @@ def _lent(web: Web, own: list[str]) -> list[str]:
     if not web.gateway or not web.port or web.host not in EVERYWHERE:
         return []
     straight = {_host(one): one.rpartition("/")[2] for one in own if "/p2p-circuit/" not in one and not _is_local(one)}
-    hosts = {f"[{host}]" if host.version == 6 else str(host): peer for host, peer in straight.items() if host is not None}
-    return [f"ws://{host}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
+    family = ipaddress.ip_address(web.host).version  # who listens to all of one hears none of the other
+    hosts = {host: peer for host, peer in straight.items() if host is not None and host.version == family}
+    form = "[{}]" if family == 6 else "{}"
+    return [f"ws://{form.format(host)}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
 
 
 def _host(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
