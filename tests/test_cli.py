@@ -84,6 +84,13 @@ def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door):
     assert "Traceback" not in said.err
 
 
+def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        cli.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")])
+
+
 def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("identity.key", "logs/waggle.log", "history.sqlite"):

@@ -24,10 +24,20 @@ def main(argv: list[str] | None = None) -> int:
         return int(arguments.door(arguments))
     except WaggleError as error:
         return _refused(error)
-    except (PermissionError, NotADirectoryError) as error:  # somebody else's folder, or none: nothing was begun
+    except (PermissionError, NotADirectoryError) as error:
+        if not _is_about(paths.home_in(arguments.home).root, error.filename):
+            raise
         return _refused(WaggleError(f"{error.filename} cannot be used: {error.strerror}.", "Choose another with --home."))
     except KeyboardInterrupt:
         return 130
+
+
+def _is_about(home: Path, name: object) -> bool:
+    """Whether a file lies in this home or above it: somebody else's folder, or none."""
+    if not isinstance(name, str | os.PathLike):
+        return False
+    home, path = home.absolute(), Path(name).absolute()
+    return path.is_relative_to(home) or home.is_relative_to(path)
 
 
 def _refused(error: WaggleError) -> int:
