@@ -41,7 +41,7 @@ def socket_path(home: Home) -> Path:
     return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{name}" / "engine.sock"
 
 
-def of_a_window(_writer: asyncio.StreamWriter | None = None) -> Callable[[], None]:
+def of_a_window(_writer: asyncio.StreamWriter) -> Callable[[], None]:
     """An engine that a window started leaves with it, and nobody else follows it."""
     raise EngineError("This engine belongs to a window.", "Close that window first.")
 

@@ -14,7 +14,7 @@ from typing import TypeVar, assert_never
 from msgspec.structs import replace
 
 from waggle.engine.asked import Asked
-from waggle.engine.control import PAUSE_SECONDS, of_a_window
+from waggle.engine.control import PAUSE_SECONDS
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.models import Models
@@ -194,8 +194,8 @@ class Lifecycle:
                 self.change_settings(command.values)
             case commands.Status():
                 answers.append(Snapshot(state=self._teller.state))
-            case commands.Follow():
-                of_a_window()
+            case commands.Follow():  # of stdin: one through the control socket does not come this far
+                raise EngineError("This engine belongs to a window.", "Close that window first.")
             case commands.QueryHistory():
                 answers.append(self._history.told())
             case commands.QuerySent():
