@@ -10,7 +10,7 @@ from waggle.lab.attacks import PHRASE
 from waggle.policy import tokens
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import grpo
-from waggle.rl.batch import Floats, SampleParams, Written, nothing, unwatched
+from waggle.rl.batch import Floats, SampleParams, Written, nothing
 from waggle.rl.noise import uniforms
 from waggle.rl.rule import Rule
 from waggle.rl.rules import RULES as KINDS
@@ -43,7 +43,7 @@ def said(policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier) -> list[
     """The log-probs of what the policy itself writes in one round."""
     questions = verifier.questions([(one.dataset, seed) for seed, one in enumerate(CHARTER.specialties[:8])])
     prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
-    params = SampleParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=unwatched)
+    params = SampleParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
     return [one.logp for row in rows for one in row]
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.engine.sitting import never
 from waggle.errors import CheckpointError, HistoryError, Stopped, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
@@ -57,7 +56,7 @@ class Contribution:
     retry: float = RETRY_SECONDS
     before_round: Callable[[], None] = nothing
     learned: int = 0  # groups of peers, all time
-    sit: Callable[[int, int], None] = never
+    sit: Callable[[int, int], None] = nothing
     _grown: float = field(default=0.0, init=False)
     _ahas: Ahas = field(init=False)
 

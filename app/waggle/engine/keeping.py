@@ -129,13 +129,9 @@ class Keeper:
         return size
 
 
-def unheard(done: int, total: int) -> None:
-    """The ear of whoever does not want to know how far it is."""
-
-
 def restore(
     root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
-    told: Callable[[int, int], None] = unheard, clock: Callable[[], float] = time.monotonic,
+    told: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
     """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
 

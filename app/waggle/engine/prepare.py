@@ -16,7 +16,7 @@ from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room
 from waggle.engine.moments import Moments
-from waggle.engine.sitting import Sitting, never
+from waggle.engine.sitting import Sitting
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
@@ -27,6 +27,7 @@ from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.sent import SentMessage
 from waggle.rl import rules
+from waggle.rl.batch import nothing
 from waggle.sapo.round import Node, Rules
 from waggle.settings import Computer, Settings
 from waggle.swarm import identity
@@ -159,7 +160,7 @@ def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
 
 
 def _sitting(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: Gate) -> Callable[[int, int], None]:
-    return never if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
+    return nothing if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
 
 
 def _tell_restarted(teller: Teller, reason: str) -> None:

@@ -17,10 +17,6 @@ from waggle.tasks.questions import epoch_at
 SPARED = 50.0  # times as long as answering took, before it is done again
 
 
-def never(_number: int, _learned: int) -> None:
-    """What somebody does who takes no exams."""
-
-
 @dataclass
 class Sitting:
     """Belongs to the policy thread."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Union
 
 from waggle import cuda_pack
 from waggle.errors import ModelError
-from waggle.policy.fitting import unheard
 from waggle.policy.tokens import Tokens
 from waggle.policy.tokens import load as load_tokens
 from waggle.policy.training import Training
+from waggle.rl.batch import nothing
 
 if TYPE_CHECKING:
     from waggle.policy.mlx_policy import MlxPolicy
@@ -66,7 +66,7 @@ def let_go() -> None:
 
 
 def open_policy(
-    folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = unheard
+    folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = nothing
 ) -> Opened:
     """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not.
 

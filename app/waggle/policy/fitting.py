@@ -11,21 +11,17 @@ from numpy.typing import NDArray
 from waggle.errors import MemoryShort
 from waggle.policy.micro_batches import halved
 from waggle.policy.training import Training
-from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, Written
+from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, Written, nothing
 
 PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
 T = TypeVar("T")
 Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
 
 
-def unheard(what: str) -> None:
-    """The ear of whoever does not want to know that memory ran short."""
-
-
 class Fitting:
     """What one policy has found to fit. `short` is told, in one sentence, when memory ran short and less runs together."""
 
-    def __init__(self, training: Training, bytes_per_token: int, short: Callable[[str], None] = unheard) -> None:
+    def __init__(self, training: Training, bytes_per_token: int, short: Callable[[str], None] = nothing) -> None:
         self.room: int | None = None  # tokens of one pass; None: the usual, and at least a whole group, divided by the parts
         self.rows: int | None = None  # completions that are sampled together; None: all, divided by the parts
         self._usual, self._parts = PASS_BYTES // bytes_per_token, training.parts

@@ -15,7 +15,7 @@ from waggle.errors import MemoryShort, ModelError
 from waggle.policy import mlx_head
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying, unheard
+from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows
@@ -24,7 +24,7 @@ from waggle.policy.mlx_packing import Packing
 from waggle.policy.packing import group_row
 from waggle.policy.training import Training
 from waggle.policy.weights import widened
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.rl.objective import clipped, clipped_objective
 
 CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
@@ -34,7 +34,7 @@ CRITIC = ("critic.weight", "critic.bias")
 class MlxPolicy:
     """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
 
-    def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = unheard) -> None:
+    def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = nothing) -> None:
         self.training = training or Training()
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")

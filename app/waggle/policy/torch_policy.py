@@ -17,7 +17,7 @@ from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying, unheard
+from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
@@ -26,7 +26,7 @@ from waggle.policy.torch_optimisers import array
 from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.rl.objective import clipped, clipped_objective
 
 
@@ -42,7 +42,7 @@ class TorchPolicy:
         *,
         device: str = "cpu",
         training: Training | None = None,
-        short: Callable[[str], None] = unheard,
+        short: Callable[[str], None] = nothing,
     ) -> None:
         self.training = training or Training()
         self._device = torch.device(device)

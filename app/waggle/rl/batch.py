@@ -13,12 +13,8 @@ Ids = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 
-def nothing() -> None:
-    """The pause point of whoever never pauses."""
-
-
-def unwatched(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
-    """The audience of whoever does not look."""
+def nothing(*_heard: object) -> None:
+    """What is called for whoever does not pause, look or listen."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class SampleParams:
     temperature: float = 1.0
     top_p: float = 1.0  # only the likeliest tokens that together have so much, after the temperature
     pause_point: Callable[[], None] = nothing
-    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = unwatched
+    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = nothing
 
 
 @dataclass(frozen=True)

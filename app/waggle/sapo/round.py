@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from waggle.errors import CharterError
 from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing, unwatched
+from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing
 from waggle.rl.noise import generator, uniforms
 from waggle.rl.rule import Rule
 from waggle.sapo import bounding, bounds
@@ -124,7 +124,7 @@ def play(
     rules: Rules,
     *,
     pause_point: Callable[[], None] = nothing,
-    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = unwatched,
+    watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = nothing,
 ) -> Iterator[Stage]:
     """Play round `number`. `pause_point` may block or raise Stopped; `watch` sees completions while they are written."""
     drawn = draw(number, epoch, node, rules)
