@@ -14,16 +14,25 @@ tell_desktop() {
 }
 here="$(cd "$(dirname "$0")" && pwd -P)"
 
+if [ -d "$place" ]; then
+    there="$(cd "$place" && pwd -P)"
+    if [ "${1:-}" != "--uninstall" ] && [ "$here" = "$there" ]; then
+        echo "This Waggle is installed already. Run the install.sh of the archive that you unpacked; --uninstall removes this one." >&2
+        exit 1
+    fi
+    for exe in /proc/[0-9]*/exe; do # what runs reads its parts from these files whenever it first needs one
+        case "$(readlink "$exe" 2>/dev/null)" in "$there"/*)
+            echo "Waggle is running. Quit it first, in its window or with: waggle ctl stop" >&2
+            exit 1 ;;
+        esac
+    done
+fi
 if [ "${1:-}" = "--uninstall" ]; then
     rm -rf "$place" "$place.new" "$place.old"
     rm -f "$entry" "$icon" "$kind" "$link"
     tell_desktop
     echo "Waggle is removed."
     exit 0
-fi
-if [ -d "$place" ] && [ "$here" = "$(cd "$place" && pwd -P)" ]; then
-    echo "This Waggle is installed already. Run the install.sh of the archive that you unpacked; --uninstall removes this one." >&2
-    exit 1
 fi
 mkdir -p "$(dirname "$place")" "$(dirname "$entry")" "$(dirname "$icon")" "$(dirname "$kind")" "$(dirname "$link")"
 rm -rf "$place.new" "$place.old"

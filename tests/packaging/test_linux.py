@@ -123,6 +123,27 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     assert not [path for path in left if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
 
 
+@pytest.mark.parametrize("asked", [(), ("--uninstall",)])
+def test_files_that_a_running_waggle_reads_are_left_to_it(tmp_path, asked):
+    home, unpacked = tmp_path / "a home", tmp_path / "unpacked"
+    place = home / ".local/opt/waggle"
+    place.mkdir(parents=True)
+    shutil.copy("/bin/sleep", place / "waggle")
+    unpacked.mkdir()
+    shutil.copy(HERE / "linux/install.sh", unpacked)
+    script = ["sh", str(unpacked / "install.sh"), *asked]
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    with subprocess.Popen([place / "waggle", "60"]) as running:
+        try:
+            done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+        finally:
+            running.kill()
+    assert done.returncode == 1
+    assert "Waggle is running" in done.stderr
+    assert {path.name for path in place.parent.iterdir()} == {"waggle"}
+    assert (place / "waggle").exists()
+
+
 def test_an_upgrade_that_finds_no_room_leaves_the_waggle_of_before(tmp_path):
     home, place, unpacked = tmp_path / "home", tmp_path / "home/.local/opt/waggle", tmp_path / "unpacked"
     place.mkdir(parents=True)
