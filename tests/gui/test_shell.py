@@ -183,6 +183,24 @@ NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not suppo
 
 
 @NO_SCREEN
+def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, str]] = []
+    monkeypatch.setattr(Tray, "say", lambda _tray, *words: said.append(words))  # no test can read a system's notifications
+    window, words = shell.window, "This computer does not tell whether you are using it."
+    window.refused(words, "")
+    assert not said
+    window.hide()
+    window.refused(words, "")
+    assert said == [("Waggle", words)]
+    window._notice_end.timeout.emit()
+    assert window.status._notice._shown[0] == words
+    shell.raise_window()
+    assert window._notice_end.isActive()
+    window._notice_end.timeout.emit()
+    assert window.status._notice._shown[0] == ""
+
+
+@NO_SCREEN
 def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
     shell.window.setGeometry(40, 40, 1040, 700)
     shell.window.showMaximized()

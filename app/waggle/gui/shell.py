@@ -153,6 +153,7 @@ class Shell(QObject):
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
         window.goodbye_wanted.connect(self._say_goodbye)
+        window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
         else:
@@ -242,6 +243,9 @@ class Shell(QObject):
     def _refused(self, title: str, advice: str, command: str) -> None:
         self.window.refused(title, advice, command)
         self.choices.changed.emit()  # what was shown as changed is as it was
+
+    def _say_by_tray(self, words: str) -> None:
+        self.tray.say("Waggle", words)
 
     def _replay_ended(self, skipped: int) -> None:
         self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QTimer, QUrl, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle import paths
@@ -38,7 +38,7 @@ class Window(QWidget):
     """`commanded` carries commands for the engine, and `start_wanted` asks for one.
 
     `closing` says that the person closed the window, `leave_wanted` that everything should end, `goodbye_wanted` what should
-    be removed first.
+    be removed first. `unseen` carries what is said for a moment while nobody sees the window.
     """
 
     commanded = Signal(object)
@@ -46,6 +46,7 @@ class Window(QWidget):
     closing = Signal()
     leave_wanted = Signal()
     goodbye_wanted = Signal(object)
+    unseen = Signal(str)
 
     def __init__(
         self, look: Look, current: Current, *, choices: Choices | None = None, journal: Journal | None = None,
@@ -151,7 +152,7 @@ class Window(QWidget):
 
     def redraw(self) -> None:
         """Draw what is seen; a window that is not seen costs nothing."""
-        if self._said and (self.isHidden() or self.isMinimized()):
+        if self._said and not self._is_seen():
             return
         state = self._current.state
         page = self._stack.currentWidget()
@@ -183,17 +184,27 @@ class Window(QWidget):
     def _tell_screen_reader(self, words: str) -> None:
         announce(self, words)
 
+    def _is_seen(self) -> bool:
+        return not (self.isHidden() or self.isMinimized())
+
     def notice(self, words: str) -> None:
         """Say something for as long as it takes to read."""
         self.status.notice(words)
         self._tell_screen_reader(words)
         self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
+        if not self._is_seen():
+            self.unseen.emit(words)
 
     def _end_notice(self) -> None:
         if self.status.is_read():
             self._notice_end.start(NOTICE_MS)
-        else:
+        elif self._is_seen():
             self.status.notice("")
+
+    def _show_notice_again(self) -> None:
+        """What was said while nobody saw it is still there, and stands as long as if it were said now."""
+        if not self.leaving:
+            self._notice_end.start(NOTICE_MS)
 
     def refused(self, title: str, advice: str, command: str = "") -> None:
         """The command with this id was not carried out."""
@@ -276,10 +287,15 @@ class Window(QWidget):
                 page.set_compact(compact)
             self.redraw()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show_notice_again()
+
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.WindowStateChange:
             self.redraw()  # back from where it was not seen, it catches up
+            self._show_notice_again()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """What closing means is the shell's to say: to the tray, or to the end, which waits for the engine."""
