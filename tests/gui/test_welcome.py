@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from waggle import settings
+from waggle.gui import tray
 from waggle.gui.app import is_first
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -122,6 +123,22 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(l
     assert not welcome._next.isEnabled()
     welcome._choose(0)
     assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
+
+
+def test_closing_the_questions_ends_all_and_they_are_asked_again(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """Also where there is a tray: nothing would go on in the background."""
+    monkeypatch.setattr(tray, "available", lambda: True)  # no test can have a system's tray come and go
+    home = Home(tmp_path)
+    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), Choices(home.settings), home)
+    shell.begin(None, first=True)
+    with qtbot.waitSignal(shell.left, timeout=1000):
+        shell.window.close()
+    assert is_first(home, Choices(home.settings), ())
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
 
 
 def test_only_a_new_home_is_asked(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ class Shell(QObject):
         self._told = State()
         self._invite = ""
         self._farewell: Farewell | None = None
+        self._asking = False
         self.choices, self.journal = choices, Journal(self)
         self._worn = _worn(choices.settings)
         look.less_motion = choices.settings.window.less_motion
@@ -73,6 +74,7 @@ class Shell(QObject):
         """Show the window where it stood; at the very first start, the few questions that come before everything."""
         self.window.restoreGeometry(self._kept.geometry_bytes)
         self.window.show_page(page or self._kept.page)
+        self._asking = first
         if first:
             welcome = Welcome(self._look)
             welcome.invited.connect(self._remember_invite)
@@ -170,6 +172,7 @@ class Shell(QObject):
 
     def _welcomed(self, values: dict[str, Value]) -> None:
         """The questions are answered or skipped: they are not asked again, and the engine may start."""
+        self._asking = False
         self.choices.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
@@ -178,9 +181,10 @@ class Shell(QObject):
         self._invite = link
 
     def _closed(self) -> None:
-        """The person closed the window: to the tray where there is one and it is wanted, else everything ends."""
+        """The person closed the window: to the tray where there is one, it is wanted and something goes on; else all ends."""
         if (
             self._farewell is not None
+            or self._asking
             or self.window.leaving
             or not (self.choices.settings.window.close_to_tray and tray.available())
         ):
