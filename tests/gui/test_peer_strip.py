@@ -219,6 +219,11 @@ def test_all_of_it_is_done_by_keyboard(window_told: Told, qtbot: QtBot, qapp: QA
     assert qapp.focusWidget() is page._view, "the resting button hands the focus to the row"
 
 
+def test_a_key_that_is_held_does_not_take_its_own_choice_back(window_told: Told) -> None:
+    page, _ = page_of(window_told(met(OTTER)), OTTER.id)
+    assert not any(act.autoRepeat() for act in page._strip.menu())
+
+
 def test_the_menu_of_a_row_offers_what_the_buttons_do(window_told: Told) -> None:
     window = window_told(met(OTTER, replace(WREN, choice="muted")))
     page, sent = page_of(window, OTTER.id)

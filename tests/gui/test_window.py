@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -399,6 +400,19 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
     shown = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
     for promised in (keys.QUIT, keys.CLOSE, keys.PAUSE, keys.FIND, keys.page(1), keys.page(8), f"{keys.MUTE}, {keys.BLOCK}"):
         assert promised in shown
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_P, Qt.Key.Key_W, Qt.Key.Key_Q])
+def test_a_key_that_is_held_asks_once(window_told: Told, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key) -> None:
+    window = window_told(written)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    asked: list[object] = []
+    for signal in (window.commanded, window.closing, window.leave_wanted):
+        signal.connect(lambda *what: asked.append(what))
+    for repeated in (False, True, True):
+        QTest.simulateEvent(window, True, key, Qt.KeyboardModifier.ControlModifier, "", repeated, -1)
+    assert len(asked) == 1
 
 
 def test_the_key_for_pausing_never_overwrites_what_was_copied(

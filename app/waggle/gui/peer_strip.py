@@ -128,6 +128,7 @@ class PeerStrip(QFrame):
         made.setShortcuts([QKeySequence(key) for key in keys])
         made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         made.setShortcutVisibleInContextMenu(True)
+        made.setAutoRepeat(False)  # the same key mutes and welcomes back
         return made
 
     def _copy_id(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -102,6 +102,8 @@ class Window(QWidget):
         QShortcut(QKeySequence(keys.FIND), self, lambda: self.pages[self.page].go_to_search())
         for place, name in enumerate(PAGES, 1):
             QShortcut(QKeySequence(keys.page(place)), self, lambda name=name: self.show_page(name))
+        for made in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            made.setAutoRepeat(False)  # to be asked to leave twice is to end at once, and to pause twice is to go on
 
     def _pause_or_resume(self) -> None:
         """What Home's one button does, as things stand now, whichever page is seen. A first start has its own buttons."""
