@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPersistentModelIndex, Qt
+from PySide6.QtCore import QPersistentModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -21,10 +21,11 @@ from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
-from waggle.gui.round_table import COLUMNS, RoundTable, rows
+from waggle.gui.round_table import COLUMNS, RoundTable, round_table_view, rows
 from waggle.gui.screenshots import failed
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
+from waggle.gui.words import figure
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.state import AnyEvent, Card, State, apply
@@ -261,6 +262,27 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) 
     assert changed == [1], "the score came to a round that was there"
     table.show_rows(rows(State(rounds=tuple(played[2:]))))
     assert (chosen.isValid(), table.rowCount()) == (False, 2)
+
+
+def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(look: Look, qapp: QApplication, qtbot: QtBot) -> None:
+    """Of a long history every second round is told, and of the recent ones all: as a round comes, one of these goes."""
+    played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(1300)]
+    table, told = RoundTable(look), tuple(played[:1200:2])
+    view = round_table_view(look, table)
+    qtbot.addWidget(view)
+    view.show()
+    table.show_rows(rows(State(history=told, rounds=tuple(played[1000:1200]))))
+    qapp.processEvents()
+    view.selectRow(400)
+    view.scrollTo(table.index(400, 0), view.ScrollHint.PositionAtTop)
+    read, resets = view.indexAt(QPoint(4, 4)).data(), list[int]()
+    table.modelReset.connect(lambda: resets.append(1))
+    for newest in range(1200, 1210):
+        table.show_rows(rows(State(history=told, rounds=tuple(played[newest - 199 : newest + 1]))))
+        qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read, timeout=1000)
+        assert [index.data() for index in view.selectionModel().selectedRows()] == [read]
+        assert table.index(0, 0).data() == figure(newest)
+    assert not resets
 
 
 def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent], tmp_path: Path) -> None:

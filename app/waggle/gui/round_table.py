@@ -3,15 +3,14 @@
 import csv
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from waggle.gui import series
 from waggle.gui.look import Look
-from waggle.gui.reading import Place
+from waggle.gui.reading import Place, Rows
 from waggle.gui.words import clock, date_of, day, decimal, figure, tr
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -19,7 +18,6 @@ from waggle.protocol.state import State
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
 THIRD_RANK = (COLUMNS.index("Seconds"), COLUMNS.index("Loss"))  # left out where there is little room
 FIXED = {"Round": 72, "Finished": 132}  # pixels; the others share what is left
-Index = QModelIndex | QPersistentModelIndex
 Row = tuple[RoundSummary, HeldOutScore | None]
 
 
@@ -71,59 +69,11 @@ def save_csv(state: State, path: Path) -> None:
         writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
-def _number(row: Row) -> int:
-    return row[0].round
-
-
-class RoundTable(QAbstractTableModel):
-    """The rows; new rounds come in above those that are there, so that what was chosen stays chosen."""
+class RoundTable(Rows[Row]):
+    """The rows; new rounds come in above those that are there."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__()
-        self._look = look
-        self._rows: Sequence[Row] = ()
-
-    def show_rows(self, made: Sequence[Row]) -> None:
-        before, new = self._rows, len(made) - len(self._rows)
-        if new < 0 or [_number(one) for one in made[new:]] != [_number(one) for one in before]:
-            self.beginResetModel()
-            self._rows = made
-            self.endResetModel()
-            return
-        if new:
-            self.beginInsertRows(QModelIndex(), 0, new - 1)
-        self._rows = made
-        if new:
-            self.endInsertRows()
-        for place, (now, then) in enumerate(zip(made[new:], before, strict=True), new):
-            if now != then:
-                self.dataChanged.emit(self.index(place, 0), self.index(place, len(COLUMNS) - 1))
-
-    def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return len(self._rows)
-
-    def columnCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return len(COLUMNS)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if role == Qt.ItemDataRole.DisplayRole:
-            return shown(*self._rows[index.row()])[index.column()]
-        if role == Qt.ItemDataRole.FontRole:
-            return self._look.font("small")
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-        return None
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return tr(COLUMNS[section])
-        if role == Qt.ItemDataRole.FontRole:
-            return self._look.font("caption")
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-        return None
+        super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: shown(*row))
 
 
 def round_table_view(look: Look, model: RoundTable) -> QTableView:
