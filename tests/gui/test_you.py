@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QImage
-from PySide6.QtWidgets import QLabel, QLineEdit
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
 from waggle.gui.heat_map import first_day, level, words_of
 from waggle.gui.share_card import SIZE, figures
 from waggle.gui.window import Window
+from waggle.gui.words import whole_day
 from waggle.gui.you import You, aha_words
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -64,7 +65,26 @@ def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBo
     assert you._day.words() == f"{words_of(YESTERDAY, DAYS.days[0])}"
     assert you._map.accessibleDescription() == you._day.words()
     you._as_table.click()
-    assert [you._rows.item(0, column).text() for column in range(4)] == [YESTERDAY.isoformat(), "128", "32", "2"]
+    assert [you._rows.index(0, column).data() for column in range(4)] == [whole_day(YESTERDAY), "128", "32", "2"]
+
+
+def test_a_year_is_read_as_a_table_while_rounds_end(page: Page, qapp: QApplication, qtbot: QtBot) -> None:
+    window, you, _ = page
+    days = [TODAY - datetime.timedelta(days=back) for back in range(300, 0, -1)]
+    tell(window, replace(DAYS, days=tuple(Day(date=day.isoformat(), rounds=2, answers=128) for day in days)))
+    you._as_table.click()
+    (table,) = you.findChildren(QTableView)
+    qapp.processEvents()
+    table.selectRow(99)
+    table.scrollTo(you._rows.index(99, 0), table.ScrollHint.PositionAtTop)
+    read = whole_day(days[-100])
+    for number in (614, 615):
+        summary = events.RoundSummary(round=number, at=START + number, reward=0.4, solved=0.3, seconds=2.0)
+        tell(window, events.RoundCompleted(summary=summary))
+        assert you._rows.index(0, 0).data() == whole_day(TODAY)
+        assert [index.data() for index in table.selectionModel().selectedRows()] == [read]
+        qtbot.waitUntil(lambda: table.indexAt(QPoint(4, 4)).data() == read, timeout=1000)
+    assert you._rows.index(0, 3).data() == "2"
 
 
 def test_the_calendar_shows_its_focus_and_is_heard(page: Page, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

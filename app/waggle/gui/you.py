@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle import paths
@@ -32,6 +32,7 @@ from waggle.gui.parts import (
     text,
 )
 from waggle.gui.pausing import command_id
+from waggle.gui.reading import Place, Rows
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
@@ -58,7 +59,8 @@ def aha_words(aha: Aha) -> tuple[str, str]:
 
 def cells(day: Day) -> tuple[str, ...]:
     """One row of the table, in the order of COLUMNS."""
-    return (day.date, figure(day.answers), figure(day.right), figure(day.rounds), figure(day.learned), duration(day.seconds))
+    date = whole_day(datetime.date.fromisoformat(day.date))
+    return (date, figure(day.answers), figure(day.right), figure(day.rounds), figure(day.learned), duration(day.seconds))
 
 
 class You(Page):
@@ -122,7 +124,7 @@ class You(Page):
         if self._due.now(state):
             for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
                 self.commanded.emit(command)
-        days, self._days = self._days, tally(state)
+        self._days = tally(state)
         ready, why_not = state.ready, hindrance(state)
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
@@ -137,8 +139,7 @@ class You(Page):
         today = date_of(now)
         self._map.show_days(self._days.days, today)
         self._energy.show_state(state, today.isoformat())
-        if self._days.days != days.days:
-            self._fill_table(self._days.days)
+        self._rows.show_rows(self._days.days[::-1])
         self._show_ahas(state.ahas)
         if state.backup is not None and state.backup is not before.backup:
             self._identity.told(state.backup)
@@ -223,8 +224,7 @@ class You(Page):
         self._map.read.connect(self._day.say)
         self._as_table = Button(look, tr("Show as table"), icon="table", small=True)
         self._as_table.setCheckable(True)
-        self._rows = QStandardItemModel(0, len(COLUMNS), self)
-        self._rows.setHorizontalHeaderLabels([tr(name) for name in COLUMNS])
+        self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, left=1)
         table = _table(look, self._rows)
         shown = QStackedWidget()
         shown.addWidget(held(column(self._map, self._day, None, gap=6)))
@@ -269,16 +269,6 @@ class You(Page):
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
 
-    def _fill_table(self, days: tuple[Day, ...]) -> None:
-        self._rows.removeRows(0, self._rows.rowCount())
-        for day in reversed(days):
-            items = [QStandardItem(words) for words in cells(day)]
-            for item in items:
-                item.setEditable(False)
-            for item in items[1:]:
-                item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-            self._rows.appendRow(items)
-
     def _open(self, act: Act) -> None:
         self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
@@ -296,12 +286,11 @@ class You(Page):
         return QSize(900, 600)
 
 
-def _table(look: Look, model: QStandardItemModel) -> QTableView:
+def _table(look: Look, model: Rows[Day]) -> QTableView:
     view = QTableView()
     view.setModel(model)
     view.setAccessibleName(tr("The last year as a table, newest day first"))
     view.setShowGrid(False)
-    view.setFont(look.font("small"))
     view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
     view.verticalHeader().hide()
     view.verticalHeader().setDefaultSectionSize(28)
@@ -309,4 +298,5 @@ def _table(look: Look, model: QStandardItemModel) -> QTableView:
     head.setFont(look.font("caption"))
     head.setHighlightSections(False)
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    Place(view)
     return view
