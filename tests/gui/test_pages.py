@@ -222,6 +222,22 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
     assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
 
 
+@pytest.mark.parametrize("name", ["waggle-progress.csv", "waggle-progress"])
+def test_a_picture_that_nobody_was_asked_about_is_not_overwritten(
+    window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str
+) -> None:
+    window = window_told(written)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    (tmp_path / "waggle-progress.png").write_text("mine")
+    for number in (2, 3):
+        page.save(tmp_path / name, "Picture (*.png)")
+        window.redraw()
+        assert window.status._notice.accessibleName() == f"Saved to {tmp_path / f'waggle-progress-{number}.png'}"
+    assert (tmp_path / "waggle-progress.png").read_text() == "mine"
+
+
 def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> None:
     played = tuple(events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in (0, 1, 2, 3, 8))
     scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))
@@ -339,6 +355,8 @@ def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEv
     page._save.click()
     (dialog,) = page.findChildren(QFileDialog)
     assert dialog.isVisible()
+    dialog.filterSelected.emit("Picture (*.png)")
+    assert [Path(path).name for path in dialog.selectedFiles()] == ["waggle-progress.png"], "it asks about what will be written"
     dialog.reject()
 
 

@@ -188,6 +188,8 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     window, you, _ = page
     you.save_card(tmp_path / "card")
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
+    you.save_card(tmp_path / "card")
+    assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
     assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers used them")]
     you.save_card(tmp_path / "nowhere" / "card.png")
     window.redraw()

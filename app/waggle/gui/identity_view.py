@@ -6,8 +6,9 @@ from typing import Literal
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
+from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, column, file_dialog, held, row, say_in, text
+from waggle.gui.parts import Button, Line, column, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, tr, visible
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity

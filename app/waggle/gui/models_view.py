@@ -6,9 +6,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWidget
 
+from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, file_dialog, held, row, say_in, text
+from waggle.gui.parts import Button, Line, card, column, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_list import empty

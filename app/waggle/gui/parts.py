@@ -7,7 +7,6 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetric
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -172,17 +171,6 @@ def say_in(label: QLabel, words: str, tone: str) -> None:
     restyle(label, "tone", tone)
     label.setText(words)
     label.setVisible(bool(words))
-
-
-def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, saves: str = "") -> QFileDialog:
-    """To be opened, without a nested loop: `then` hears the path that is chosen. `saves` is the name offered for a new file."""
-    dialog = QFileDialog(parent, title)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    if saves:
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.selectFile(saves)
-    dialog.fileSelected.connect(then)
-    return dialog
 
 
 def announce(widget: QWidget, words: str) -> None:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
 from waggle.gui.compare_view import CompareView
+from waggle.gui.files import file_dialog, unused
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, file_dialog, frame, head_edges, page_head, row, text
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, head_edges, page_head, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import THIRD_RANK, RoundTable, round_table_view, rows, save_csv
@@ -228,12 +229,14 @@ class Progress(Page):
             saves=OFFERED,
         )
         dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
+        dialog.filterSelected.connect(lambda kind: _end_as(dialog, kind))
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
         """A picture for .png, a table for anything else; the name that was offered ends as the kind that was chosen does."""
-        if not path.suffix or (kind and path.name == OFFERED):
-            path = path.with_suffix(".png" if "png" in kind else ".csv")
+        ending = _ending(kind)
+        if not path.suffix or (path.name == OFFERED and ending == ".png"):
+            path = unused(path.with_suffix(ending))
         try:
             if path.suffix.lower() == ".png":
                 if not self._pages.grab().save(str(path)):
@@ -244,3 +247,15 @@ class Progress(Page):
             self.said.emit(tr("Not saved: %1").replace("%1", str(error)))
             return
         self.said.emit(tr("Saved to %1").replace("%1", str(path)))
+
+
+def _ending(kind: str) -> str:
+    """Of a file of the kind that was chosen in the dialog."""
+    return ".png" if "png" in kind else ".csv"
+
+
+def _end_as(dialog: QFileDialog, kind: str) -> None:
+    """The dialog asks about the file that is going to be written."""
+    for named in map(Path, dialog.selectedFiles()):
+        if not named.is_dir():
+            dialog.selectFile(named.with_suffix(_ending(kind)).name)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
 from waggle.gui.parts import (
@@ -16,7 +17,6 @@ from waggle.gui.parts import (
     Segments,
     card,
     column,
-    file_dialog,
     head_edges,
     held,
     page_head,

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 from waggle import paths
 from waggle.belongings import kept
 from waggle.gui.energy import EnergyCard
+from waggle.gui.files import file_dialog, unused
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure, taken
@@ -23,7 +24,6 @@ from waggle.gui.parts import (
     Scrolled,
     card,
     column,
-    file_dialog,
     frame,
     head_edges,
     held,
@@ -278,7 +278,7 @@ class You(Page):
 
     def save_card(self, path: Path) -> None:
         """A picture to show to a friend."""
-        path = path if path.suffix else path.with_suffix(".png")
+        path = path if path.suffix else unused(path.with_suffix(".png"))
         done = picture(self.look, self._state).save(str(path))
         self.said.emit((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
 

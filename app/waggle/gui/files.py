@@ -1,0 +1,25 @@
+"""Files that a person chooses, and names for them that overwrite nothing which nobody was asked about."""
+
+from collections.abc import Callable
+from itertools import chain, count
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+
+def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, saves: str = "") -> QFileDialog:
+    """To be opened, without a nested loop: `then` hears the path that is chosen. `saves` is the name offered for a new file."""
+    dialog = QFileDialog(parent, title)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    if saves:
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(saves)
+    dialog.fileSelected.connect(then)
+    return dialog
+
+
+def unused(path: Path) -> Path:
+    """This path, or one with a number where such a file is there: for a name that no dialog has asked about."""
+    numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(one for one in chain((path,), numbered) if not one.exists())
