@@ -1,5 +1,6 @@
 """Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -146,6 +147,27 @@ def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool
     assert motion.still(answers) is unwanted
 
 
+def test_the_window_does_not_wait_for_what_the_desktop_says(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """It hears it while it asks a program that answers only once it may."""
+    bus, may = tmp_path / "busctl", tmp_path / "may"
+    os.mkfifo(may)
+    door = os.open(may, os.O_RDWR)
+    request.addfinalizer(lambda: os.close(door))
+    bus.write_text(f"#!/bin/sh\nread go < {may}\necho v v b false\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(motion, "SECONDS", 10.0)
+    request.addfinalizer(motion._asked_once.cache_clear)
+    motion._asked_once.cache_clear()
+    assert look.moves
+    os.write(door, b"go\n" * len(motion.STILL))
+    motion._asked_once().result(timeout=10)
+    assert not look.moves
+
+
 @pytest.mark.parametrize(
     ("said", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
 )
@@ -158,8 +180,10 @@ def test_motion_as_the_system_is_as_the_system(
     bus.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
-    request.addfinalizer(motion.is_unwanted.cache_clear)
-    motion.is_unwanted.cache_clear()
+    request.addfinalizer(motion._asked_once.cache_clear)
+    motion._asked_once.cache_clear()
+    assert look.moves, "until the desktop has said something"
+    motion._asked_once().result(timeout=10)
     assert look.moves == moves
     row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
     picker = control(look, row)

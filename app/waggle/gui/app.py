@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from waggle import belongings, paths
 from waggle.errors import EngineError
-from waggle.gui import language
+from waggle.gui import language, motion
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
@@ -50,6 +50,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
+    motion.is_unwanted()  # by the time that something could move, the answer is there
     home = paths.home_in(arguments.home)
     choices = Choices(home.settings, arguments.overrides)
     wanted = choices.settings.window

@@ -3,7 +3,9 @@
 import ctypes
 import subprocess
 import sys
+from concurrent.futures import Future
 from functools import cache
+from threading import Thread
 
 SECONDS = 0.5
 GET_CLIENT_AREA_ANIMATION = 0x1042  # SPI_GETCLIENTAREAANIMATION
@@ -14,16 +16,24 @@ STILL = {  # what GNOME and what KDE say where nothing should move
 }
 
 
-@cache
 def is_unwanted() -> bool | None:
-    """None where the system does not say. Asked once: whoever changes it meets it at the next start."""
+    """None where the system does not say, or not yet. Asked once: whoever changes it meets it at the next start."""
+    asked = _asked_once()
+    return asked.result() if asked.done() else None
+
+
+@cache
+def _asked_once() -> "Future[bool | None]":
+    """A desktop is asked by two programs, and may take its time: the window's thread does not wait for it."""
+    answer: Future[bool | None] = Future()
     match sys.platform:
         case "win32":
-            return _on_windows()
+            answer.set_result(_on_windows())
         case "darwin":
-            return _on_a_mac()
+            answer.set_result(_on_a_mac())
         case _:
-            return still([_asked(*names) for names in STILL])
+            Thread(target=lambda: answer.set_result(still([_asked(*names) for names in STILL])), daemon=True).start()
+    return answer
 
 
 def still(answers: list[str]) -> bool | None:
