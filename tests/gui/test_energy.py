@@ -47,4 +47,6 @@ def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
 
 
 def test_before_anything_is_known_nothing_is_claimed() -> None:
-    assert footprint(State(), "2026-03-09") == ("Worked out from the first round on.", "", "")
+    nothing = DaysTold(days=(), all=Day(date="1970-01-01", rounds=0, answers=0))  # what an engine tells at its very first start
+    for state in (State(), replace(STATE, days=nothing)):
+        assert footprint(state, "2026-03-09") == ("Worked out from the first round on.", "", "")

@@ -35,11 +35,11 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
 
 def footprint(state: State, date: str) -> tuple[str, str, str]:
     """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
-    if state.ready is None or state.days is None:
+    days = tally(state)
+    if state.ready is None or state.days is None or not days.all.rounds:
         return tr("Worked out from the first round on."), "", ""
     settings, threads = state.settings or Settings(), threads_now(state)
     power = watts(settings.computer, threads, state.ready.device)
-    days = tally(state)
     today, ever = of_day(days, date).seconds, days.all.seconds
     much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
     much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
