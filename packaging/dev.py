@@ -120,12 +120,17 @@ def run(rest: list[str]) -> int:
     setup()
     if has_screen() and is_window(rest):
         libraries(for_tests=False)
-    return waggle_python("-m", "waggle", *rest)
+    return waggle_python("-m", "waggle", *with_whole_paths(rest))
 
 
 def is_window(rest: list[str]) -> bool:
     """Options alone, an invite's link or its file open the window; a word is another door."""
-    return not rest or rest[0].startswith(("-", "waggle:")) or rest[0].endswith(".waggle")
+    return not rest or rest[0].startswith(("-", "waggle:")) or rest[0].lower().endswith(".waggle")
+
+
+def with_whole_paths(rest: list[str]) -> list[str]:
+    """Waggle runs in the source root: an invite that lies here is found from there."""
+    return [str(Path(one).absolute()) if one.lower().endswith(".waggle") and Path(one).is_file() else one for one in rest]
 
 
 def lint() -> int:

@@ -62,6 +62,17 @@ def test_a_link_that_stands_by_itself_is_an_invite(given):
     assert cli.parsed(given).invite == "waggle://join?x"
 
 
+@pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
+def test_a_file_with_an_invite_is_found_from_any_folder(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.parsed(given).invite == str(tmp_path / given[-1])
+
+
+def test_an_invite_by_its_url_and_none_stay_what_they_are():
+    assert cli.parsed(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
+    assert cli.parsed([]).invite == ""
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -64,7 +64,12 @@ def _with_invite(given: list[str]) -> list[str]:
 
 
 def _is_invite(argument: str) -> bool:
-    return argument.startswith("waggle:") or argument.endswith(".waggle")
+    return argument.startswith("waggle:") or argument.lower().endswith(".waggle")
+
+
+def _from_here(invite: str) -> str:
+    """A link as it is; a file by its whole path, because a window that is open already stands in another folder."""
+    return str(Path(invite).absolute()) if invite and not invite.startswith(("waggle:", "file:")) else invite
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,7 +82,9 @@ def parser() -> argparse.ArgumentParser:
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
     )  # fmt: skip
     made.add_argument("--on", default="", metavar="HOST", help="drive the engine of another computer, through ssh")
-    made.add_argument("--invite", default="", metavar="LINK", help="show where a link, or a file with one, would lead")
+    made.add_argument(
+        "--invite", default="", type=_from_here, metavar="LINK", help="show where a link, or a file with one, would lead"
+    )
     made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
     made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))

@@ -4,9 +4,16 @@ import dev
 import pytest
 
 
-@pytest.mark.parametrize("rest", [[], ["--replay"], ["waggle://join?charter=1"], ["invite.waggle"]])
+@pytest.mark.parametrize("rest", [[], ["--replay"], ["waggle://join?charter=1"], ["invite.waggle"], ["INVITE.WAGGLE"]])
 def test_what_opens_the_window_has_qts_libraries_looked_for(rest):
     assert dev.is_window(rest)
+
+
+def test_an_invite_is_found_from_where_the_person_stands(tmp_path, monkeypatch):
+    (tmp_path / "invite.waggle").touch()
+    monkeypatch.chdir(tmp_path)
+    assert dev.with_whole_paths(["--theme", "dark", "invite.waggle"]) == ["--theme", "dark", str(tmp_path / "invite.waggle")]
+    assert dev.with_whole_paths(["export", "new.waggle"]) == ["export", "new.waggle"]
 
 
 @pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["lab", "race"]])
