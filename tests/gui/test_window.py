@@ -233,6 +233,8 @@ def test_a_replay_is_marked_on_every_page(window_told: Told, written: list[AnyEv
 def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(window_told: Told, written: list[AnyEvent]) -> None:
     window = window_told([*written, Snapshot(state=State(phase="contributing", service=True))])
     assert window.status._mark.isVisible()
+    window.grab()
+    assert "so none stops it" in window.status._mark.toolTip(), "also once it was painted"
     window.show_leaving()
     assert "goes on" in window.status._notice.accessibleName()
     window = window_told(written)

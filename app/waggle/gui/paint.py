@@ -241,13 +241,13 @@ class Faces(Painted):
 
 
 class Chip(Painted):
-    """A small word on a tinted ground; where it is cut, the whole is in its tooltip."""
+    """A small word on a tinted ground; where it is cut, the whole is in its tooltip, unless that says something else."""
 
     def __init__(self, look: Look, words: str = "", tone: str = "plain", icon: str = "") -> None:
         super().__init__(look)
         self.setFixedHeight(CHIP)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._shown = ("", "", "")
+        self._shown, self._whole = ("", "", ""), ""
         self.say(words, tone, icon)
 
     def say(self, words: str, tone: str, icon: str = "") -> None:
@@ -269,9 +269,10 @@ class Chip(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         words, tone, icon = self._shown
         draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
-        cut = tip(words) if place.width() < self.sizeHint().width() else ""
-        if cut != self.toolTip():
-            self.setToolTip(cut)
+        whole = tip(words) if place.width() < self.sizeHint().width() else ""
+        if self.toolTip() in ("", self._whole) and self.toolTip() != whole:
+            self.setToolTip(whole)
+            self._whole = whole
 
 
 class Stages(Painted):
