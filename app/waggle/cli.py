@@ -81,7 +81,9 @@ def parser() -> argparse.ArgumentParser:
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
     )  # fmt: skip
-    made.add_argument("--on", default="", metavar="HOST", help="drive the engine of another computer, through ssh")
+    made.add_argument(
+        "--on", default="", metavar="HOST", help="drive the engine of another computer, Linux or a Mac, through ssh"
+    )
     made.add_argument(
         "--invite", default="", type=_from_here, metavar="LINK", help="show where a link, or a file with one, would lead"
     )

@@ -31,7 +31,7 @@ def command_line(arguments: Sequence[str] = ()) -> list[str]:
 def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
     """How the window starts, or follows, an engine on another computer that has Waggle; when the connection ends, its own leaves.
 
-    ssh gives no login shell, so that pipx's folder is looked into as well; the words mean the same to every shell.
+    ssh gives no login shell, so that pipx's folder is looked into as well; the words mean the same to every shell but Windows's.
     """
     far = 'env "PATH=$HOME/.local/bin:$PATH" ' + shlex.join(["waggle", "engine", "--stdio", *arguments])
     return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
