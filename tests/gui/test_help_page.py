@@ -161,3 +161,17 @@ def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
     journal.complain("l7")
     lines.catch_up()
     assert [line[-2:] for line in lines.text().splitlines()] == ["l7"]
+
+
+@pytest.mark.parametrize("then", [lambda log: log._journal.complain("newer"), lambda log: log.search.setText("line")])
+def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(look, qtbot, then):
+    journal = Journal()
+    journal.complain("line")
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    log._copy.click()
+    log.catch_up()
+    assert log._copy.text() == "Copied"
+    then(log)
+    log.catch_up()
+    assert log._copy.text() == "Copy"

@@ -173,6 +173,7 @@ class Log(QFrame):
         self._none.setText(tr("No line has these words.") if self._journal.entries else tr("Nothing has happened yet."))
         self._none.setVisible(nothing)
         self._copy.setEnabled(not nothing)
+        self._copy.say(tr("Copy"), "copy")
 
     def _grown(self) -> None:
         self._stale = True
