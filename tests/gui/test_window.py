@@ -216,6 +216,14 @@ def test_progress_asks_again_after_a_hundred_rounds(window_told: Told) -> None:
     assert len(sent) == 2
 
 
+def test_progress_asks_no_engine_that_is_gone(window_told: Told) -> None:
+    window = window_told([ready(round=1), events.EngineGone(code=9, restarts=1)])
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("progress")
+    assert sent == []
+
+
 def test_closing_waits_for_the_engine(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     with qtbot.waitSignal(window.closing, timeout=1000):

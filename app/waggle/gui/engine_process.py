@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QByteArray, QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
 from waggle import paths
 from waggle.errors import EngineError
@@ -109,7 +109,7 @@ class EngineProcess(QObject):
         self._process.start(self._command[0], self._command[1:])
 
     def _read(self) -> None:
-        self._buffer += _bytes(self._process.readAllStandardOutput())
+        self._buffer += bytes(self._process.readAllStandardOutput().data())
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             if line and not self._hopeless:
@@ -141,7 +141,7 @@ class EngineProcess(QObject):
         self.told.emit(event)
 
     def _listen(self) -> None:
-        for line in _bytes(self._process.readAllStandardError()).decode("utf-8", "replace").splitlines():
+        for line in bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").splitlines():
             self._complaints.append(line)
             self.complained.emit(line)
             log.info("engine: %s", line)
@@ -193,7 +193,3 @@ def _once(parent: QObject, act: Callable[[], object]) -> QTimer:
     timer.setSingleShot(True)
     timer.timeout.connect(act)
     return timer
-
-
-def _bytes(array: QByteArray) -> bytes:
-    return bytes(array.data())

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from PySide6.QtCore import QByteArray, QObject, QProcess, Signal
+from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtWidgets import QApplication
 
 from waggle.protocol import wire
@@ -55,7 +55,7 @@ class LineProcess(QObject):
             self.process.waitForFinished(FAREWELL_MS)
 
     def _read(self) -> None:
-        self._buffer += _bytes(self.process.readAllStandardOutput())
+        self._buffer += bytes(self.process.readAllStandardOutput().data())
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             if not self._stopped:  # whoever hears a line may have had enough
@@ -65,7 +65,7 @@ class LineProcess(QObject):
             self.ended.emit(1, ["It said something endless."])
 
     def _listen(self) -> None:
-        said = _bytes(self.process.readAllStandardError()).decode("utf-8", "replace")
+        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
         self._complaints.extend(words.strip().removeprefix("waggle: ") for words in said.splitlines() if words.strip())
 
     def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
@@ -77,7 +77,3 @@ class LineProcess(QObject):
     def _not_started(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self.ended.emit(1, ["It cannot be started. Install Waggle again."])
-
-
-def _bytes(array: QByteArray) -> bytes:
-    return bytes(array.data())

@@ -15,9 +15,9 @@ from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, 
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import THIRD_RANK, RoundTable, round_table_view, rows, save_csv
+from waggle.gui.tally import Due
 from waggle.gui.words import decimal, figure, plural, tr
 from waggle.protocol.commands import QueryHistory
-from waggle.protocol.events import Ready
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Progress(Page):
         super().__init__(look)
         self._state = State()
         self._shown: object = None
-        self._asked: tuple[Ready, int] | None = None  # of whom and at which round history was asked
+        self._due = Due(ASK_AGAIN)
         self._held: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = Line(look, role="small", tone="text_soft")
@@ -131,7 +131,8 @@ class Progress(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self._state = state
-        self._ask_history()
+        if self._due.now(state):
+            self.commanded.emit(QueryHistory(id=command_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
         if self._shown != self._drawn_from():
@@ -142,14 +143,6 @@ class Progress(Page):
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
         return last, len(state.rounds), len(state.held_out), id(state.history), state.phase, state.ready is None
-
-    def _ask_history(self) -> None:
-        ready, last = self._state.ready, self._asked
-        if ready is None:
-            return
-        if last is None or last[0] is not ready or self._state.round - last[1] >= ASK_AGAIN:
-            self._asked = (ready, self._state.round)
-            self.commanded.emit(QueryHistory(id=command_id()))
 
     def _empty_words(self) -> str:
         if _coming(self._state):

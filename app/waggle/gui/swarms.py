@@ -60,7 +60,6 @@ class Swarms(Page):
         self._state = State()
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were asked for
-        self._shown: tuple[SwarmShown, InviteRead | None] | None = None
         self._unheard = False  # a link came before there was an engine to ask
         self._waiting, self._asked = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
         self._line = Line(look, role="small", tone="text_soft")
@@ -160,7 +159,7 @@ class Swarms(Page):
             self._look_at()
 
     def show_list(self) -> None:
-        self._waiting, self._shown = "", None
+        self._waiting = ""
         self._views.setCurrentIndex(LIST)
         if self._which.index:
             self._which.choose(0)
@@ -229,7 +228,7 @@ class Swarms(Page):
                 self._show_sheet(one, InviteRead(swarm=one, answered=True))
 
     def _show_sheet(self, swarm: SwarmShown, read: InviteRead | None) -> None:
-        self._waiting, self._shown = "", (swarm, read)
+        self._waiting = ""
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         made = Sheet(

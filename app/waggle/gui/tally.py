@@ -12,16 +12,17 @@ ASK_AGAIN = 25  # rounds
 
 
 class Due:
-    """When to ask for the days: once of each engine that is ready, and again after a while."""
+    """When to ask for what an engine keeps: once of each that is ready, and again after some rounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, rounds: int = ASK_AGAIN) -> None:
+        self._rounds = rounds
         self._asked: tuple[Ready, int] | None = None
 
     def now(self, state: State) -> bool:
         """Whether to ask now; who hears yes asks."""
         if state.ready is None or state.phase in RESTING:
             return False
-        if self._asked is not None and self._asked[0] is state.ready and state.round - self._asked[1] < ASK_AGAIN:
+        if self._asked is not None and self._asked[0] is state.ready and state.round - self._asked[1] < self._rounds:
             return False
         self._asked = (state.ready, state.round)
         return True
