@@ -18,11 +18,12 @@ from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
 from waggle.swarm import directory
-from waggle.swarm.dht import CALLS_BURST, PeerAway
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.record import MAX_BLOB
+from waggle.swarm.services import CALLS_BURST
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import RIGHT, Completion

@@ -12,9 +12,10 @@ import pytest
 from swarm.live import Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.swarm.address import peer_of
-from waggle.swarm.dht import NEIGHBOURS, Dht, Services
+from waggle.swarm.dht import NEIGHBOURS, Dht
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity
+from waggle.swarm.services import Services
 from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
 from waggle.swarm.traffic import Traffic
@@ -174,8 +175,8 @@ async def test_a_call_that_names_more_than_one_key_is_refused(tmp_path: Path) ->
 async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 1.0)
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 2000.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 1.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 2000.0)
     honest, first, second = (fresh_identity(tmp_path, name) for name in ("honest", "first", "second"))
     crowd = {first.peer_id, second.peer_id}
     services = Services(source=lambda peer_id: "a range" if peer_id in crowd else "")
@@ -196,8 +197,8 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
 async def test_one_relayed_peer_leaves_the_others_their_part_of_what_all_relayed_ones_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 8000.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 8000.0)
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest, Services(source=lambda peer_id: RELAYED)) as one, opened(hostile, NOTHING, one) as bad:
         blob, expires_at = signed(honest, time.time() + 100)
@@ -211,8 +212,8 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.swarm.dht.source_of", lambda address, *, relayed: "8.8.4.0/24")
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.dht.FOUND_BURST", 8000.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 8000.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
         had = []
         for number in range(6):

@@ -10,9 +10,10 @@ from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, record, sheet
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.dht import open_dht
 from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
 from waggle.swarm.record import Record
+from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam

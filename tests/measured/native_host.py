@@ -31,6 +31,7 @@ from multiaddr import Multiaddr
 from waggle.swarm import dht, shim
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.services import Refused, Services
 
 sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both bring this message along, and protobuf takes it once
 HIVEMIND = shim.load_hivemind()
@@ -170,7 +171,7 @@ class Host:
         async def answered(context: Any, data: bytes) -> Any:
             try:
                 return wire.CallUnaryResponse(response=(await handler(kind.FromString(data), context)).SerializeToString())
-            except (dht.Refused, HIVEMIND.failures[2], ValueError) as refused:  # the peer is told
+            except (Refused, HIVEMIND.failures[2], ValueError) as refused:  # the peer is told
                 return wire.CallUnaryResponse(error=repr(refused).encode())
 
         async def serve(stream: Any) -> None:
@@ -214,7 +215,7 @@ class Host:
 
 
 async def open_native(
-    options: SwarmOptions, identity: Identity, services: dht.Services, *, port: int, relays: object = ()
+    options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: object = ()
 ) -> dht.Dht:
     """As `dht.open_dht`, with this host below."""
     dht.require_port(options.host, port)

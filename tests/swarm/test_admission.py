@@ -13,11 +13,12 @@ from waggle.swarm import admission, directory
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import CERTIFICATE_BYTES, LIFETIME_S, MAX_LIFETIME_S, Admission
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Dht, Services, open_dht
+from waggle.swarm.dht import Dht, open_dht
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.news import GroupsArrived, RecordDropped
 from waggle.swarm.node import SwarmNode
+from waggle.swarm.services import Services
 from waggle.tasks.charter import Charter, decode, encode, first_swarm
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier

@@ -16,9 +16,10 @@ from swarm.live import SOON, Start, free_port, fresh_identity, judged, options, 
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.connection import Connection, end
-from waggle.swarm.dht import Connected, Services
+from waggle.swarm.dht import Connected
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.swarm.services import Services
 from waggle.swarm.trust import TRUSTED_FROM
 from waggle.tasks.charter import Charter
 

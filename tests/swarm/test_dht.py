@@ -22,9 +22,10 @@ from waggle.errors import SwarmError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Dht, PeerAway, Services, load_hivemind, open_dht, require_port
+from waggle.swarm.dht import Dht, PeerAway, load_hivemind, open_dht, require_port
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.services import Services
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
@@ -173,7 +174,8 @@ print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") i
 def test_p2pd_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     script = f"""
 import asyncio, os, pathlib, signal
-from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.dht import open_dht
+from waggle.swarm.services import Services
 from waggle.swarm.identity import load_or_create
 from waggle.swarm.options import SwarmOptions
 

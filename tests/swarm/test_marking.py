@@ -12,7 +12,7 @@ from swarm.test_sheet import packed
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, sheet
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.marking import right_of
 from waggle.swarm.marks import Comparison, Entrant
@@ -20,6 +20,7 @@ from waggle.swarm.news import RecordDropped, SheetsMarked, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.offers import Offer
 from waggle.swarm.record import Record
+from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam, exam_of

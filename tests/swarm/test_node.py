@@ -15,12 +15,13 @@ from swarm.live import SOON, Ear, Start, answered, fresh_identity, judged, optio
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, known_peers
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.dht import open_dht
 from waggle.swarm.judging import Judged
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.quota import Shares
 from waggle.swarm.record import Record, encode
+from waggle.swarm.services import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, epoch_at, seed_of

@@ -8,9 +8,10 @@ from swarm.live import Ear, free_port, fresh_identity, options, serving
 from waggle.engine.others import event_of
 from waggle.engine.telling import Titles
 from waggle.swarm.connection import Connection
-from waggle.swarm.dht import EVERYWHERE, PeerAway, Services, open_dht
+from waggle.swarm.dht import EVERYWHERE, PeerAway, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import NetworkRestarted, ReachFound
+from waggle.swarm.services import Services
 from waggle.tasks.charter import Charter
 
 

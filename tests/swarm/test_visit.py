@@ -9,10 +9,11 @@ import pytest
 
 from swarm.live import SOON, fresh_identity
 from waggle.errors import CharterError
-from waggle.swarm.dht import Services, open_dht
+from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import text_of
 from waggle.swarm.invite import MAX_SEEDS, Invite
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.services import Services
 from waggle.swarm.visit import Visited, visit
 from waggle.tasks.charter import Specialty, encode, first_swarm
 

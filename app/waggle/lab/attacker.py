@@ -10,9 +10,10 @@ from waggle.lab.attacks import Attack, Payload, Scene
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Dht, PeerAway, Services, open_dht
+from waggle.swarm.dht import Dht, PeerAway, open_dht
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.services import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 

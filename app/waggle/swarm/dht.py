@@ -11,7 +11,6 @@ import math
 import socket
 import time
 import types
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,8 @@ from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Quota, Shares
+from waggle.swarm.quota import Quota
+from waggle.swarm.services import Limits, Refused, Services
 from waggle.swarm.shim import OpenCalls, load_hivemind
 from waggle.swarm.sources import source_of
 
@@ -34,9 +34,6 @@ START_S = 30.0
 CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
 CONNECT_S = 5.0
 PING_S = 3.0
-CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
-BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
-FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
@@ -49,28 +46,6 @@ BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
 class PeerAway(Exception):
     """A peer, or our own daemon, did not answer. Never an error of this node: somebody else is asked, or later."""
-
-
-async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
-    return b""
-
-
-@dataclass(frozen=True)
-class Services:
-    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
-
-    `admits` says whether a peer is answered at all, `source` whose share of what the DHT sends out it uses, `may_tell` whether so
-    many bytes of that may go out, `member` whether an origin may announce under `digest`, which is kept before other charters.
-    """
-
-    payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
-    charter: Callable[[bytes], bytes] = lambda sha256: b""
-    greeting: Callable[[], bytes] = lambda: b""
-    admits: Callable[[bytes], bool] = lambda peer_id: True
-    source: Callable[[bytes], str] = lambda peer_id: ""
-    may_tell: Callable[[int], bool] = lambda size: True
-    digest: bytes = b""
-    member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
 
 @dataclass(frozen=True)
@@ -335,15 +310,9 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
     return node
 
 
-class Refused(Exception):
-    """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
-
-
 def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
-    calls, sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
-    found = Shares(FOUND_RATE, FOUND_BURST)
-    node_id_of = load_hivemind().node_id_of
+    limits, node_id_of = Limits(services), load_hivemind().node_id_of
 
     class Limited(p2p):  # type: ignore[misc]
         @staticmethod
@@ -363,17 +332,11 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
 
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
-                peer_id = context.remote_id.to_bytes()
-                if not services.admits(peer_id) or not calls.allows(peer_id) or not sent.allows(peer_id, request.ByteSize()):
-                    raise Refused
-                if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
-                    raise Refused
+                limits.admit(context.remote_id.to_bytes(), request)
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
                 answer = await handler(request, context)
-                size = answer.ByteSize() if hasattr(request, "keys") else 0
-                if size and not (found.allows(peer_id, services.source(peer_id), size) and services.may_tell(size)):
-                    raise Refused
+                limits.tell(context.remote_id.to_bytes(), answer)
                 return answer
 
             await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)

@@ -16,7 +16,7 @@ from waggle.swarm import admission, greeting, record, standings
 from waggle.swarm.admission import Admission
 from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
-from waggle.swarm.dht import Connected, PeerAway, Pong, Services
+from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.directory import Depth
 from waggle.swarm.door import Door
 from waggle.swarm.gateway import Gateway
@@ -32,6 +32,7 @@ from waggle.swarm.pool import Pool
 from waggle.swarm.quota import Shares
 from waggle.swarm.record import Record
 from waggle.swarm.sent import Message, Sent
+from waggle.swarm.services import Services
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Choice, Trust
 from waggle.swarm.web import Web

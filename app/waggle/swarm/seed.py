@@ -14,11 +14,12 @@ from waggle.swarm import greeting, light
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import Connection
-from waggle.swarm.dht import Connected, PeerAway, Pong, Services, open_dht
+from waggle.swarm.dht import Connected, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, name_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.services import Services
 from waggle.swarm.sources import RELAYED
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter

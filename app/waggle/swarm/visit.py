@@ -10,11 +10,12 @@ from waggle.errors import CharterError, SwarmError
 from waggle.swarm import directory, identity
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission
-from waggle.swarm.dht import Dht, PeerAway, Services, open_dht
+from waggle.swarm.dht import Dht, PeerAway, open_dht
 from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
 from waggle.swarm.light import LightConnection, fetch_charter
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.services import Services
 from waggle.swarm.shim import has_hivemind
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter

@@ -1,0 +1,61 @@
+"""What a node answers when others call it, and how much: a quota before every handler, those of the DHT itself too."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from waggle.swarm.quota import Quota, Shares
+
+CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
+BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
+FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
+
+
+async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
+    return b""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
+
+    `admits` says whether a peer is answered at all, `source` whose share of what the DHT sends out it uses, `may_tell` whether so
+    many bytes of that may go out, `member` whether an origin may announce under `digest`, which is kept before other charters.
+    """
+
+    payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
+    charter: Callable[[bytes], bytes] = lambda sha256: b""
+    greeting: Callable[[], bytes] = lambda: b""
+    admits: Callable[[bytes], bool] = lambda peer_id: True
+    source: Callable[[bytes], str] = lambda peer_id: ""
+    may_tell: Callable[[int], bool] = lambda size: True
+    digest: bytes = b""
+    member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
+
+
+class Refused(Exception):
+    """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
+
+
+class Limits:
+    """How much of that each peer has asked and had. Belongs to one life of p2pd."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._calls, self._sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+        self._found = Shares(FOUND_RATE, FOUND_BURST)
+
+    def admit(self, peer_id: bytes, request: Any) -> None:
+        """Raise Refused for a call that is not answered."""
+        if not self._services.admits(peer_id):
+            raise Refused
+        if not self._calls.allows(peer_id) or not self._sent.allows(peer_id, request.ByteSize()):
+            raise Refused
+        if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
+            raise Refused
+
+    def tell(self, peer_id: bytes, answer: Any) -> None:
+        """Raise Refused for an answer of the directory that its asker may not have now."""
+        size = answer.ByteSize() if hasattr(answer, "results") or hasattr(answer, "store_ok") else 0
+        if size and not (self._found.allows(peer_id, self._services.source(peer_id), size) and self._services.may_tell(size)):
+            raise Refused
