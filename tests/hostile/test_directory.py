@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from swarm.live import Start, fresh_identity, serving
@@ -170,6 +171,28 @@ async def test_a_call_that_names_more_than_one_key_is_refused(tmp_path: Path) ->
             with pytest.raises(hivemind.failures, match="Refused"):
                 await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=keys), timeout=5)
         assert await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key]), timeout=5)
+
+
+async def test_an_entry_for_the_cache_is_refused_and_hides_nobody(tmp_path: Path) -> None:
+    honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
+    async with opened(honest) as one:
+        await one.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
+        async with opened(hostile, NOTHING, one) as bad, opened(reader, NOTHING, one) as other:
+            asked = store_request(hostile, time.time() + MAX_LIFETIME_S - 10, in_cache=[True])  # longer than anything honest
+            with suppress(hivemind.failures):
+                await stub(bad, one).rpc_store(asked, timeout=5)
+            assert (await other.read(KEY)).keys() == {honest.peer_id}
+            assert not len(one._node.protocol.cache)
+
+
+def store_request(origin: Identity, expires_at: float, **changes: Any) -> Any:
+    """As `announce` sends it, but for the changes."""
+    blob, expires_at = signed(origin, expires_at)
+    fields = {
+        "keys": [hivemind.DHTID.generate(KEY).to_bytes()], "subkeys": [msgspec.msgpack.encode(origin.peer_id)],
+        "values": [msgspec.msgpack.encode(blob)], "expiration_time": [expires_at], "in_cache": [False],
+    }  # fmt: skip
+    return hivemind.dht_pb2.StoreRequest(**{**fields, **changes})
 
 
 async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(

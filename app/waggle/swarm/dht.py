@@ -306,7 +306,7 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         bucket_size=NEIGHBOURS,
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
-    node.protocol.storage, node.protocol.cache = hivemind.Storage(guard), hivemind.Storage(guard)  # who stores chooses which
+    node.protocol.storage = hivemind.Storage(guard)
     return node
 
 

@@ -53,6 +53,8 @@ class Limits:
             raise Refused
         if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
             raise Refused
+        if any(getattr(request, "in_cache", ())):  # ours never say so, and the cache is answered instead of a whole shard
+            raise Refused
 
     def tell(self, peer_id: bytes, answer: Any) -> None:
         """Raise Refused for an answer of the directory that its asker may not have now."""
