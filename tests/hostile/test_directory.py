@@ -112,6 +112,30 @@ async def test_an_entry_that_a_reader_refuses_hides_none_of_the_others_that_its_
         assert (await one.read(KEY)).keys() == {honest.peer_id}
 
 
+@pytest.mark.parametrize("lasts", [float("inf"), "x"], ids=["it lasts for ever", "its time is no number"])
+async def test_what_one_replica_says_of_all_it_holds_hides_nothing_that_the_others_hold(tmp_path: Path, lasts: Any) -> None:
+    reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
+    async with opened(reader) as one, opened(hostile, NOTHING, one) as bad, opened(honest, NOTHING, one) as two:
+        put(two, honest, time.time() + 100)
+        put(bad, hostile, time.time() + 50)
+        lies, find, answered = bad._node.protocol.storage, one._node.protocol.call_find, asyncio.Event()
+        kept = lies.get(hivemind.DHTID.generate(KEY))
+        kept.value.latest_expiration_time = lasts
+        lies.get = lambda key: type(kept)(kept.value, lasts if isinstance(lasts, float) else kept.expiration_time)
+
+        async def the_liar_first(peer: Any, keys: Any) -> Any:
+            if peer != bad._p2p.peer_id:
+                await answered.wait()
+                return await find(peer, keys)
+            try:
+                return await find(peer, keys)
+            finally:
+                answered.set()
+
+        one._node.protocol.call_find = the_liar_first
+        assert (await one.read(KEY)).keys() == {hostile.peer_id, honest.peer_id}
+
+
 async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early(tmp_path: Path) -> None:
     own = fresh_identity(tmp_path, "own")
     async with opened(own) as one:

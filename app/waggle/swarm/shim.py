@@ -52,7 +52,7 @@ def load_hivemind() -> types.SimpleNamespace:
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
     _bound(DHTProtocol, MSGPackSerializer)
-    _believe_one_by_one(DHTProtocol, DHTRecord)
+    _believe_one_by_one(DHTProtocol, DHTRecord, DictionaryDHTValue)
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     # ValueError: what a stranger's address may be that hivemind cannot read
@@ -77,8 +77,12 @@ def _bound(protocol: Any, serializer: Any) -> None:
     protocol.serializer = Bounded
 
 
-def _believe_one_by_one(protocol: Any, record: Any) -> None:
-    """Let one entry that is refused hide none of the others that come with it."""
+def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
+    """Let one entry that is refused hide none of the others that come with it, and nothing be believed of all of them together.
+
+    A search ends with the first answer that says it lasts for ever, and on a time that is no number it breaks off.
+    """
+    find = protocol.call_find
 
     def validate(self: Any, key: bytes, dictionary: Any) -> bool:
         if len(dictionary) > guard.SHARD_CAP:  # nobody honest holds so many
@@ -89,7 +93,17 @@ def _believe_one_by_one(protocol: Any, record: Any) -> None:
                     del dictionary[subkey]
         return bool(dictionary)
 
-    protocol._validate_dictionary = validate
+    async def call_find(self: Any, peer: Any, keys: Any) -> Any:
+        found = await find(self, peer, keys)
+        for key, (value, nearest) in (found or {}).items():
+            if value is not None:
+                entries = dictionary_of()
+                for subkey, (blob, expiration) in value.value.items():
+                    entries.store(subkey, blob, expiration)
+                found[key] = type(value)(entries, entries.latest_expiration_time), nearest
+        return found
+
+    protocol._validate_dictionary, protocol.call_find = validate, call_find
 
 
 def _storage(local: Any, dictionary: Any) -> Any:
