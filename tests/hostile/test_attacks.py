@@ -24,7 +24,6 @@ from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
-from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.verifier import Verifier
@@ -146,22 +145,6 @@ async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(
     answered_calls = await hostile.flood([victim.identity.peer_id], calls)
 
     assert answered_calls < calls
-    await honest_arrives()
-
-
-async def test_a_value_of_millions_of_pieces_is_refused_before_it_is_unpacked(
-    attacker: StartAttacker, victim: Live, honest_arrives: Arrives
-) -> None:
-    hostile = await attacker("packer")
-    await hostile.dht.connect((await victim.node.addresses())[0])
-    hivemind, protocol = load_hivemind(), hostile.dht._node.protocol
-    many = b"\xdd\x00\x0f\x42\x40" + b"\x90" * 1_000_000  # a list of a million empty lists
-    request = hivemind.dht_pb2.StoreRequest(
-        keys=[hivemind.DHTID.generate("any").to_bytes()], subkeys=[protocol.IS_DICTIONARY], values=[many],
-        expiration_time=[time.time() + 60], in_cache=[False],
-    )  # fmt: skip
-    with pytest.raises(hivemind.failures, match="too large a value"):
-        await protocol.get_stub(hivemind.PeerID(victim.identity.peer_id)).rpc_store(request, timeout=SOON)
     await honest_arrives()
 
 

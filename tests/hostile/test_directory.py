@@ -1,10 +1,12 @@
 """Strangers against the DHT below the directory: what one of them may put into a node, and have out of it."""
 
 import asyncio
+import importlib
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -136,6 +138,21 @@ async def test_what_one_replica_says_of_all_it_holds_hides_nothing_that_the_othe
         assert (await one.read(KEY)).keys() == {hostile.peer_id, honest.peer_id}
 
 
+async def test_an_answer_of_a_million_pieces_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, hostile = fresh_identity(tmp_path, "reader"), fresh_identity(tmp_path, "hostile")
+    async with opened(reader) as one, opened(hostile, NOTHING, one) as bad:
+        put(bad, hostile, time.time() + 100)
+        many = b"\xdd\x00\x0f\x42\x40" + b"\x90" * 1_000_000  # a list of a million empty lists
+        given: list[Any] = []
+        bad._node.protocol.serializer = SimpleNamespace(dumps=lambda value: given.append(value) or many)
+        unpacked, msgpacks = [], importlib.import_module("hivemind.utils.serializer").msgpack
+        unpack = msgpacks.loads
+        monkeypatch.setattr(msgpacks, "loads", lambda packed, **how: unpacked.append(packed) or unpack(packed, **how))
+        assert await one.read(KEY) == {}
+        assert given
+        assert many not in unpacked
+
+
 async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early(tmp_path: Path) -> None:
     own = fresh_identity(tmp_path, "own")
     async with opened(own) as one:
@@ -207,6 +224,43 @@ async def test_an_entry_for_the_cache_is_refused_and_hides_nobody(tmp_path: Path
                 await stub(bad, one).rpc_store(asked, timeout=5)
             assert (await other.read(KEY)).keys() == {honest.peer_id}
             assert not len(one._node.protocol.cache)
+
+
+async def test_a_whole_dictionary_is_not_stored_at_once(tmp_path: Path) -> None:
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        put(bad, hostile, time.time() + 100)
+        entries = bad._node.protocol.storage.get(hivemind.DHTID.generate(KEY)).value
+        asked = store_request(hostile, time.time() + 100, subkeys=[b""], values=[bad._node.protocol.serializer.dumps(entries)])
+        with pytest.raises(hivemind.failures, match="Refused"):
+            await stub(bad, one).rpc_store(asked, timeout=5)
+        assert held(one) == set()
+
+
+async def test_an_entry_replaced_a_thousand_times_is_no_more_to_look_through_than_one(tmp_path: Path) -> None:
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        expires_at = time.time() + 100
+        for number in range(300):
+            asked = store_request(hostile, expires_at + number / 1000)
+            assert list((await stub(bad, one).rpc_store(asked, timeout=5)).store_ok) == [True]
+        storage = one._node.protocol.storage
+        (entries,) = (kept.value for kept in storage.data.values())
+        assert len(storage.expiration_heap) < 100 > len(entries.expiration_heap)
+        assert held(one) == {hostile.peer_id}
+
+
+async def test_whose_time_is_up_is_looked_through_once_and_not_by_every_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(fresh_identity(tmp_path, "own")) as one:
+        expires_at = time.time() + 100
+        for number in range(20):
+            put(one, fresh_identity(tmp_path, f"name {number}"), expires_at + number)
+        storage = one._node.protocol.storage
+        (entries,) = (kept.value for kept in storage.data.values())
+        monkeypatch.setattr("hivemind.utils.timed_storage.get_dht_time", lambda: expires_at + 15.5)
+        assert len(held(one)) == 4 == len(entries.expiration_heap)
 
 
 def store_request(origin: Identity, expires_at: float, **changes: Any) -> Any:

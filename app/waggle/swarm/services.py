@@ -53,6 +53,8 @@ class Limits:
             raise Refused
         if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
             raise Refused
+        if b"" in getattr(request, "subkeys", ()):  # a whole dictionary at once: ours send an entry
+            raise Refused
         if any(getattr(request, "in_cache", ())):  # ours never say so, and the cache is answered instead of a whole shard
             raise Refused
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from waggle.errors import SwarmError
 from waggle.swarm import announcement, guard
-from waggle.swarm.guard import SHARD_CAP, Guard
 
-MAX_VALUE = SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
+MAX_VALUE = guard.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
+SPARE = 64  # times of entries that were replaced, beside one for each that is there
 
 
 def has_hivemind() -> bool:
@@ -110,7 +110,7 @@ def _storage(local: Any, dictionary: Any) -> Any:
     """hivemind's storage for a guard: it keeps only what the guard has room for, each entry until one comes that lasts longer."""
 
     class Storage(local):  # type: ignore[misc]
-        def __init__(self, watch: Guard) -> None:
+        def __init__(self, watch: guard.Guard) -> None:
             super().__init__()
             self._watch = watch
 
@@ -119,6 +119,7 @@ def _storage(local: Any, dictionary: Any) -> Any:
             kept = super().get(key)
             if kept is None:
                 return None
+            kept.value.items()  # without those whose time is up: they would be looked through in each copy anew
             found = copy.copy(kept.value)
             found.data, found.key_to_heap, found.expiration_heap = map(
                 copy.copy, (found.data, found.key_to_heap, found.expiration_heap)
@@ -135,9 +136,18 @@ def _storage(local: Any, dictionary: Any) -> Any:
             entries = kept.value if kept else dictionary()
             if expiration > entries.latest_expiration_time:
                 self.store(key, entries, expiration)
-            return bool(entries.store(subkey, value, expiration))
+            stored = entries.store(subkey, value, expiration)
+            _tidy(self)
+            _tidy(entries)
+            return bool(stored)
 
     return Storage
+
+
+def _tidy(timed: Any) -> None:
+    """Forget the times of entries that were replaced: hivemind keeps each until it is over, and then looks through them all."""
+    if len(timed.expiration_heap) > 2 * len(timed.data) + SPARE:
+        timed.expiration_heap = sorted(timed.key_to_heap.values())
 
 
 def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
