@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import hashlib
+import os
 import subprocess
 import sys
 import time
@@ -256,19 +257,52 @@ async def test_who_sends_more_than_its_quota_is_read_no_further(
         connection.transport.abort()
 
 
-async def test_new_names_of_one_address_range_do_not_bring_new_shares_without_end(
+async def test_all_clients_of_one_address_range_send_no_more_than_its_share(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "_source", lambda connection: "8.8.4.0/24")
-    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), contextlib.AsyncExitStack() as stack:
-        moved = []
-        for number in range(6):
-            who = fresh_identity(tmp_path, str(number))
-            connection = await stack.enter_async_context(connect(address))
-            await introduce(connection, who)
+    monkeypatch.setattr(gateway, "BYTES_BURST", 5_000.0)
+    monkeypatch.setattr(gateway, "BYTES_RATE", 50_000.0)
+    clients, pieces, size = 8, 10, 4_000
+
+    async def leave(connection: ClientConnection) -> None:
+        for number in range(pieces):
+            await connection.send(msgspec.msgpack.encode(gateway.Lodge(number, os.urandom(size))))
+        for _ in range(pieces):
+            assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).blob == gateway.DONE
+
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), contextlib.AsyncExitStack() as stack:
+        here = [await stack.enter_async_context(connect(address)) for _ in range(clients)]
+        for number, connection in enumerate(here):
+            await introduce(connection, fresh_identity(tmp_path, str(number)))
             await connection.recv()
-            moved.append(lent._may_move(who.peer_id, int(gateway.BYTES_BURST) - 1000))
-        assert moved == [True] * 4 + [False] * 2
+        began = time.monotonic()
+        async with asyncio.timeout(SOON):
+            await asyncio.gather(*map(leave, here))
+        took = time.monotonic() - began
+    assert clients * pieces * size <= gateway.RANGE * (gateway.BYTES_BURST + gateway.BYTES_RATE * took)
+
+
+async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is_used_up_and_its_questions_do_not(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    asked: list[int] = []
+
+    def take(size: int) -> bool:
+        asked.append(size)
+        return len(asked) > 3
+
+    lender = fresh_identity(tmp_path, "lender")
+    async with lending(charter, lender, take=take) as (address, lent), connect(address) as connection, asyncio.timeout(SOON):
+        await introduce(connection, identity)
+        await connection.recv()
+        await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
+        await connection.recv()
+        assert asked == []
+        await connection.send(msgspec.msgpack.encode(gateway.Lodge(2, b"mine")))
+        assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).blob == gateway.DONE
+        assert len(asked) == 4
+        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
 
 
 async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_oldest(
@@ -276,9 +310,9 @@ async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_o
 ) -> None:
     monkeypatch.setattr(gateway, "MAX_LODGED", 1000)
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (_, lent):
-        assert lent._keep(b"honest", b"mine")
+        lent._keep(b"honest", b"mine")
         for number in range(9):
-            assert lent._keep(bytes([number % 3]), bytes([number]) * 300)
+            lent._keep(bytes([number % 3]), bytes([number]) * 300)
         assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
         assert lent.get(hashlib.sha256(b"\x08" * 300).digest())
         assert sum(len(blob) for each in lent._lodged.values() for blob in each.values()) == 904

@@ -1,7 +1,7 @@
 """A quota bounds what one peer may ask, whatever others do."""
 
 from waggle.swarm import quota
-from waggle.swarm.quota import Quota, Shares
+from waggle.swarm.quota import Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
 
 ONE, OTHER = b"one", b"other"
@@ -26,6 +26,14 @@ def test_what_is_refused_costs_nothing() -> None:
     bounded = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0)
     assert not bounded.allows(ONE, 11.0)
     assert bounded.allows(ONE, 10.0)
+
+
+def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
+    own, of_range = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0), Quota(rate=0.0, burst=15.0, clock=lambda: 0.0)
+    assert all_allow((own, ONE, 8.0), (of_range, b"range", 8.0))
+    assert not all_allow((own, OTHER, 8.0), (of_range, b"range", 8.0))
+    assert not all_allow((own, ONE, 7.0), (of_range, b"range", 7.0))
+    assert all_allow((own, OTHER, 7.0), (of_range, b"range", 7.0))
 
 
 def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:

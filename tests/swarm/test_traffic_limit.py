@@ -60,6 +60,22 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
     assert 90_000 < told + sent <= 100_100 >= read + came > 90_000
 
 
+def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    assert traffic.may_lodge(10**9), "without a limit"
+    traffic.limit = 1000.0
+    left = came = 0
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        left += 100 * traffic.may_lodge(100)
+        if traffic.may_receive():
+            traffic.pay(100)
+            came += 100
+    assert 20_000 < left <= 25_000
+    assert 90_000 < left + came <= 100_100
+
+
 async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, seed_address, charter, verifier):
     one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     other.node.limit(2000.0)

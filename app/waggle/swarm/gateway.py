@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
@@ -22,7 +23,7 @@ from waggle.swarm.admission import CERTIFICATE_BYTES, Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Quota, all_allow
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.sources import source_of
 from waggle.tasks.charter import PROTOCOL
@@ -170,11 +171,14 @@ class Gateway:
                     raise BadRecord("blocked")
                 if not self._asks.allows(peer_id):  # it waits, as does all that it has sent behind this
                     await asyncio.sleep(1 / ASKS_RATE)
-                if not self._may_move(peer_id, len(message)):
-                    await asyncio.sleep(len(message) / BYTES_RATE)
+                while not self._may_move(peer_id, len(message)):
+                    await self._wait(connection)
+                ask = _ask.decode(message)
+                while isinstance(ask, Lodge) and not self._take(len(message)):
+                    await self._wait(connection)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
-                task = asyncio.create_task(self._reply(connection, peer_id, _ask.decode(message)))
+                task = asyncio.create_task(self._reply(connection, peer_id, ask))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
         except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
@@ -186,6 +190,12 @@ class Gateway:
                 task.cancel()
             if self._clients.get(peer_id) is connection:
                 del self._clients[peer_id]
+
+    async def _wait(self, connection: ServerConnection) -> None:
+        """For more of a share that is used up. Raises BadRecord where the client has gone: it must not leave its message here."""
+        if connection.state is not State.OPEN:
+            raise BadRecord("gone")
+        await asyncio.sleep(1 / ASKS_RATE)
 
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask) -> None:
         """Answers come as they are found, each with the number of its question."""
@@ -228,7 +238,8 @@ class Gateway:
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
                     return Answer(ask.id, DONE if done else b"")
                 case Lodge():
-                    return Answer(ask.id, DONE if self._keep(peer_id, ask.blob) else b"")
+                    self._keep(peer_id, ask.blob)
+                    return Answer(ask.id, DONE)
                 case Pull():
                     return Answer(ask.id, await self._fetched(peer_id, ask))
         except PeerAway:  # somebody is away: the client asks again, or somewhere else
@@ -245,16 +256,15 @@ class Gateway:
         """Whether so much may come from, or go to, a client now: new names do not bring new shares without end."""
         here = self._clients.get(client)
         source = _source(here) if here else ""
-        return self._bytes.allows(client, size) and (not source or self._range_bytes.allows(source.encode(), size))
+        own = (self._bytes, client, size)
+        return all_allow(own, (self._range_bytes, source.encode(), size)) if source else all_allow(own)
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
         if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):
             raise BadRecord("another swarm's announcement")
         return announced
 
-    def _keep(self, peer_id: bytes, blob: bytes) -> bool:
-        if not self._take(len(blob)):
-            return False
+    def _keep(self, peer_id: bytes, blob: bytes) -> None:
         own = self._lodged.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
         self._lodged.move_to_end(peer_id)
@@ -266,7 +276,6 @@ class Gateway:
         while sum(held.values()) > MAX_LODGED:
             largest = max(held, key=held.__getitem__)
             held[largest] -= len(self._lodged[largest].popitem(last=False)[1])
-        return True
 
 
 def _source(connection: ServerConnection) -> str:

@@ -277,11 +277,10 @@ class SwarmNode:
         return self._sent.note("groups", blob, peer_id)
 
     def _take(self, size: int) -> bool:
-        """Count what came from, or for, a light client; False beyond a limit that the person set."""
-        allowed = self._traffic.may_receive()
-        self._traffic.received(size)
+        """Whether so much may come from a light client now, by the limit that the person set; if so it is counted."""
+        allowed = self._traffic.may_lodge(size)
         if allowed:
-            self._traffic.pay(size)
+            self._traffic.received(size)
         return allowed
 
     async def _list(self) -> dict[bytes, bytes]:

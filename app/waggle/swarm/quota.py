@@ -18,16 +18,32 @@ class Quota:
         self._clock = clock
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # peer id -> (left, at)
 
+    def has(self, peer_id: bytes, cost: float = 1.0) -> bool:
+        """Whether the peer may have so much now."""
+        return cost <= self._left(peer_id)
+
     def allows(self, peer_id: bytes, cost: float = 1.0) -> bool:
         """Whether the peer may have so much now; if so it is counted."""
-        now = self._clock()
-        left, at = self._buckets.pop(peer_id, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._rate)
+        left = self._left(peer_id)
         allowed = cost <= left
-        self._buckets[peer_id] = (left - cost if allowed else left, now)
+        self._buckets[peer_id] = (left - cost if allowed else left, self._clock())
+        self._buckets.move_to_end(peer_id)
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
         return allowed
+
+    def _left(self, peer_id: bytes) -> float:
+        now = self._clock()
+        left, at = self._buckets.get(peer_id, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._rate)
+
+
+def all_allow(*asked: tuple[Quota, bytes, float]) -> bool:
+    """Whether each of these quotas has so much left for whom it is asked; it is counted in all of them, or in none."""
+    allowed = all(quota.has(who, cost) for quota, who, cost in asked)
+    for quota, who, cost in asked if allowed else ():
+        quota.allows(who, cost)
+    return allowed
 
 
 class Shares:
@@ -39,6 +55,5 @@ class Shares:
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
         """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
-        if source == RELAYED and not self._relayed.allows(peer_id, cost):
-            return False
-        return self._ranges.allows(source.encode() or peer_id, cost)
+        of_range = (self._ranges, source.encode() or peer_id, cost)
+        return all_allow(of_range, (self._relayed, peer_id, cost)) if source == RELAYED else all_allow(of_range)

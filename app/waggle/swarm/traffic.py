@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 
 WINDOW_S = 5.0
-DIRECTORY = 0.25  # of a limit: so much of it the directory may take, and the rest is for groups
-OUT, IN, TOLD, READ = range(4)
+DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
+OUT, IN, TOLD, READ, LODGED = range(5)
 
 
 class Traffic:
@@ -19,7 +19,7 @@ class Traffic:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
         self.limit: float | None = None
-        self._free_at = [0.0] * 4  # when what went out, what came in, and what of each was the directory's is paid for
+        self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
 
     def sent(self, size: int) -> None:
         """Count bytes that went out."""
@@ -43,10 +43,11 @@ class Traffic:
 
     def may_tell(self, size: int) -> bool:
         """Whether so much of the directory may go out now; it is then taken from what may go out next."""
-        if not self._may(TOLD, size / DIRECTORY):
-            return False
-        self._pay(OUT, size)
-        return True
+        return self._may_in_part(TOLD, OUT, size)
+
+    def may_lodge(self, size: int) -> bool:
+        """Whether so much may come from light clients now; it is then taken from what may come next."""
+        return self._may_in_part(LODGED, IN, size)
 
     def may_read(self) -> bool:
         """Whether the directory may be looked into now."""
@@ -56,6 +57,12 @@ class Traffic:
         """Take what came of the directory from what may come next."""
         self._pay(READ, size / DIRECTORY)
         self._pay(IN, size)
+
+    def _may_in_part(self, part: int, way: int, size: int) -> bool:
+        if not self._may(part, size / DIRECTORY):
+            return False
+        self._pay(way, size)
+        return True
 
     def _pay(self, way: int, size: float) -> None:
         if self.limit is not None:
