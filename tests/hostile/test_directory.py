@@ -325,19 +325,54 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:
-    traffic = Traffic()
+    traffic = Traffic(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
-        assert await drained(bad, honest.peer_id) < 1000
+        put(one, honest, time.time() + 100)
+        assert 100 < await told(bad, honest.peer_id) < 1000
         assert not traffic.may_send(1)
+
+
+async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_stored_all_the_same(tmp_path: Path) -> None:
+    honest, hostile, late = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "late"))
+    async with opened(honest, Services(may_tell=lambda source, size: False)) as one, opened(hostile, NOTHING, one) as other:
+        put(one, honest, time.time() + 100)
+        async with opened(late, NOTHING, one) as two:
+            key = hivemind.DHTID.generate(KEY)
+            value, nearest = (await two._node.protocol.call_find(one._p2p.peer_id, [key]))[key]
+            assert (value, set(nearest.values())) == (None, {other._p2p.peer_id})
+            assert await two.announce(KEY, late.peer_id, *signed(late, time.time() + 100))
+            assert held(one) == {honest.peer_id, late.peer_id}
+
+
+async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_the_directory_send(tmp_path: Path) -> None:
+    traffic, now = Traffic(clock=lambda: now), 0.0
+    traffic.limit = 1000.0
+    honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
+    async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
+        put(one, honest, time.time() + 100)
+        assert await told(bad, honest.peer_id) > 0
+        now = 3.0  # 250 bytes in a second, to all, and 63 to each
+        assert await told(bad, honest.peer_id) == 0
+        async with opened(reader, NOTHING, one) as two:
+            assert (await two.read(KEY)).keys() == {honest.peer_id}
 
 
 async def drained(attacker: Dht, victim: bytes) -> int:
     """How many bytes a peer gets out of another's directory before it is refused."""
-    request = hivemind.dht_pb2.FindRequest(keys=[hivemind.DHTID.generate(KEY).to_bytes()])
     asked, had = attacker._node.protocol.get_stub(hivemind.PeerID(victim)), 0
     with suppress(hivemind.failures):
         for _ in range(200):
-            had += (await asked.rpc_find(request, timeout=5)).ByteSize()
+            had += (await asked.rpc_find(FIND, timeout=5)).ByteSize()
     return had
+
+
+async def told(attacker: Dht, victim: bytes) -> int:
+    """How many bytes of announcements a peer gets out of another's directory in ten calls, which are all answered."""
+    asked = attacker._node.protocol.get_stub(hivemind.PeerID(victim))
+    answers = [await asked.rpc_find(FIND, timeout=5) for _ in range(10)]
+    return sum(len(found.value) for answer in answers for found in answer.results)
+
+
+FIND = hivemind.dht_pb2.FindRequest(keys=[hivemind.DHTID.generate(KEY).to_bytes()])

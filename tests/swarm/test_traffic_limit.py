@@ -42,13 +42,14 @@ def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
 def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_for_groups():
     now = 0.0
     traffic = Traffic(clock=lambda: now)
-    assert traffic.may_tell(10**9), "without a limit"
+    assert traffic.may_tell(b"a", 10**9), "without a limit"
     traffic.read(10**9)
     traffic.limit = 1000.0
+    askers = [bytes([number]) for number in range(5)]
     told = read = sent = came = 0
     for hundredth in range(10_000):
         now = hundredth / 100
-        told += 100 * traffic.may_tell(100)
+        told += 100 * any(traffic.may_tell(who, 100) for who in askers)
         sent += 100 * traffic.may_send(100)
         if traffic.may_read():
             traffic.read(100)
@@ -58,6 +59,19 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
             came += 100
     assert 20_000 < told <= 25_000 >= read > 20_000
     assert 90_000 < told + sent <= 100_100 >= read + came > 90_000
+
+
+def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    told = {b"greedy": 0, b"other": 0}
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        for who in told:
+            told[who] += 100 * traffic.may_tell(who, 100)
+    assert 5_000 < min(told.values()) <= max(told.values()) <= 6_350
+    assert len(traffic._told) <= 2
 
 
 def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():

@@ -20,7 +20,7 @@ class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
     `admits` says whether a peer is answered at all, `source` whose share of what the DHT sends out it uses, `may_tell` whether so
-    many bytes of that may go out, `member` whether an origin may announce under `digest`, which is kept before other charters.
+    many bytes of announcements may go to it, `member` whether an origin may announce under `digest`, which is kept before others.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
@@ -28,7 +28,7 @@ class Services:
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
     source: Callable[[bytes], str] = lambda peer_id: ""
-    may_tell: Callable[[int], bool] = lambda size: True
+    may_tell: Callable[[bytes, int], bool] = lambda source, size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
@@ -59,7 +59,17 @@ class Limits:
             raise Refused
 
     def tell(self, peer_id: bytes, answer: Any) -> None:
-        """Raise Refused for an answer of the directory that its asker may not have now."""
-        size = answer.ByteSize() if hasattr(answer, "results") or hasattr(answer, "store_ok") else 0
-        if size and not (self._found.allows(peer_id, self._services.source(peer_id), size) and self._services.may_tell(size)):
+        """Hold what was found to what its asker may have: raise Refused, or take out all but the neighbours of the key.
+
+        These are little, and without them nobody could store here what belongs here, or look further.
+        """
+        found, source = getattr(answer, "results", ()), self._services.source(peer_id)
+        if not found:
+            return
+        if not self._found.allows(peer_id, source, answer.ByteSize()):
             raise Refused
+        told = sum(len(each.value) for each in found)
+        if told and not self._services.may_tell(source.encode() or peer_id, told):
+            for each in found:
+                for field in ("type", "value", "expiration_time"):
+                    each.ClearField(field)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 WINDOW_S = 5.0
 DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
+SOURCE = 0.25  # of what the directory may send: so much of it one peer or address range has at most
 OUT, IN, TOLD, READ, LODGED = range(5)
 
 
@@ -20,6 +21,7 @@ class Traffic:
         self._moved: deque[tuple[float, int, int]] = deque()
         self.limit: float | None = None
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
+        self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
 
     def sent(self, size: int) -> None:
         """Count bytes that went out."""
@@ -41,9 +43,15 @@ class Traffic:
         """Take what came in, whatever it was said to be, from what may be asked for next."""
         self._pay(IN, size)
 
-    def may_tell(self, size: int) -> bool:
-        """Whether so much of the directory may go out now; it is then taken from what may go out next."""
-        return self._may_in_part(TOLD, OUT, size)
+    def may_tell(self, source: bytes, size: int) -> bool:
+        """Whether so much of the directory may go out to whoever this is now; it is then taken from what may go out next."""
+        now = self._clock()
+        self._told = {each: until for each, until in self._told.items() if until > now}
+        if source in self._told or not self._may_in_part(TOLD, OUT, size):
+            return False
+        if self.limit is not None:
+            self._told[source] = now + size / (SOURCE * DIRECTORY * self.limit)
+        return True
 
     def may_lodge(self, size: int) -> bool:
         """Whether so much may come from light clients now; it is then taken from what may come next."""
