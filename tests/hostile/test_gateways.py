@@ -1,17 +1,27 @@
 """Gateways against those they serve: what one of them makes up is nobody's fault but its own, and keeps no payload away."""
 
+import asyncio
 import hashlib
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
-from swarm.live import Start, answered, fresh_identity, options, question_ids
+import msgspec
+import pytest
+from websockets.asyncio.client import connect
+
+from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids
+from swarm.test_gateway import introduce, lending
 from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory, record, sheet
+from waggle.swarm import directory, gateway, record, sheet
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
+from waggle.swarm.gateway import DONE, Answer, Directory, Lodge
+from waggle.swarm.identity import Identity
 from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
+from waggle.swarm.node import SwarmNode
 from waggle.swarm.record import Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
@@ -67,3 +77,72 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
     assert set(asked) == set(given), "it was asked first, and each of both once"
     assert reader.ear.all(RecordDropped) == []
     assert reader.node._trust.of(client.peer_id).rejected == 0
+
+
+async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "BYTES_BURST", 50_000.0)
+    monkeypatch.setattr(gateway, "BYTES_RATE", 100_000.0)
+    crowd = {number.to_bytes(38, "big"): bytes(300) for number in range(100)}
+
+    async def listed() -> dict[bytes, bytes]:
+        return crowd
+
+    lender = fresh_identity(tmp_path, "lender")
+    async with lending(charter, lender, listed=listed) as (address, _), connect(address) as connection, asyncio.timeout(SOON):
+        await introduce(connection, identity)
+        await connection.recv()
+        began, had = time.monotonic(), 0
+        for number in range(6):
+            await connection.send(msgspec.msgpack.encode(Directory(number)))
+        for _ in range(6):
+            answer = msgspec.msgpack.decode(await connection.recv(), type=Answer)
+            assert {each.peer_id: each.signed for each in answer.listed} == crowd
+            had += sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
+        assert had <= gateway.BYTES_BURST + gateway.BYTES_RATE * (time.monotonic() - began)
+
+
+async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    asked: list[tuple[bytes, int]] = []
+
+    def tell(source: bytes, size: int) -> bool:
+        asked.append((source, size))
+        return False
+
+    async def listed() -> dict[bytes, bytes]:
+        return {bytes(38): bytes(100)}
+
+    ways = {"listed": listed, "tell": tell}
+    async with lending(charter, fresh_identity(tmp_path, "lender"), **ways) as (address, _), connect(address) as connection:
+        await introduce(connection, identity)
+        await connection.recv()
+        async with asyncio.timeout(SOON):
+            await connection.send(msgspec.msgpack.encode(Directory(1)))
+            while not asked:
+                await asyncio.sleep(0.01)
+            await connection.send(msgspec.msgpack.encode(Lodge(2, b"mine")))
+            assert msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(2, DONE)
+        assert asked == [(identity.peer_id, 138)]
+
+
+async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limit_of_traffic_allows(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 0.0)
+    found, reads = {bytes(38): bytes(300)}, 0
+
+    async def read(_key: str) -> dict[bytes, bytes]:
+        nonlocal reads
+        reads += 1
+        return found
+
+    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read))  # type: ignore[assignment]
+    assert [await node._list() for _ in range(3)] == [found] * 3
+    assert reads == 3
+    node.limit(1000.0)
+    assert [await node._list() for _ in range(3)] == [found] * 3
+    assert reads == 4

@@ -120,8 +120,8 @@ _hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Ask)
 class Gateway:
     """What a full node lends to light clients: `listed`, `announce`, `pull` are its own ways into the swarm.
 
-    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client, `take` one that came: both
-    refuse what is beyond the limits of this node.
+    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client, `take` one that came, `tell`
+    announcements that go to a source: all three refuse what is beyond the limits of this node.
     """
 
     def __init__(
@@ -133,6 +133,7 @@ class Gateway:
         admits: Callable[[bytes], bool],
         give: Callable[[bytes, bytes, bytes], bytes],
         take: Callable[[int], bool],
+        tell: Callable[[bytes, int], bool],
         listed: Callable[[], Awaitable[dict[bytes, bytes]]],
         announce: Callable[[bytes, bytes, float], Awaitable[bool]],
         pull: Callable[[bytes, bytes, float], Awaitable[bytes]],
@@ -142,7 +143,7 @@ class Gateway:
         self._charter = charter
         self._identity, self._peer_id = identity, identity.peer_id
         self._admission = admission
-        self._admits, self._give, self._take = admits, give, take
+        self._admits, self._give, self._take, self._tell = admits, give, take, tell
         self._listed, self._announce, self._pull = listed, announce, pull
         self._asks, self._bytes = Quota(ASKS_RATE, ASKS_BURST), Quota(BYTES_RATE, BYTES_BURST)
         self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
@@ -198,10 +199,16 @@ class Gateway:
         await asyncio.sleep(1 / ASKS_RATE)
 
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask) -> None:
-        """Answers come as they are found, each with the number of its question."""
+        """Answers come as they are found, each with the number of its question; announcements when there is room for them."""
         with suppress(ConnectionClosed):  # it left
             try:
-                await connection.send(msgspec.msgpack.encode(await self._answer(peer_id, ask)))
+                answer = await self._answer(peer_id, ask)
+                size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
+                while not self._may_move(peer_id, size):
+                    await self._wait(connection)
+                if size and not self._tell(self._source(peer_id).encode() or peer_id, size):
+                    return  # it asks again, or elsewhere: without them the answer would look as if we hid somebody
+                await connection.send(msgspec.msgpack.encode(answer))
             except BadRecord:  # it does not speak as agreed
                 await connection.close(1008, "not understood")
 
@@ -254,10 +261,12 @@ class Gateway:
 
     def _may_move(self, client: bytes, size: int) -> bool:
         """Whether so much may come from, or go to, a client now: new names do not bring new shares without end."""
-        here = self._clients.get(client)
-        source = _source(here) if here else ""
-        own = (self._bytes, client, size)
+        own, source = (self._bytes, client, size), self._source(client)
         return all_allow(own, (self._range_bytes, source.encode(), size)) if source else all_allow(own)
+
+    def _source(self, client: bytes) -> str:
+        here = self._clients.get(client)
+        return _source(here) if here else ""
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
         if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):

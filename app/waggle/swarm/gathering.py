@@ -120,17 +120,18 @@ class Gathering:
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
-    def place(self) -> str:
-        """The key of the directory to look under."""
-        return directory.key_to_read(self._digest, self._depth.bits, self._random)
+    async def read(self, connection: Door) -> dict[bytes, bytes]:
+        """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
+        found = await connection.dht.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._traffic.read(REPLICAS * sum(len(origin) + len(blob) for origin, blob in found.items()))
+        return found
 
     async def _read(self, connection: Door) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
         try:
-            found = await connection.dht.read(self.place())
+            found = await self.read(connection)
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
-        self._traffic.read(REPLICAS * sum(len(origin) + len(blob) for origin, blob in found.items()))
         announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
         self._depth.observe([each.depth for each in announced.values()])
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))

@@ -116,7 +116,7 @@ class SwarmNode:
     def _door_for_others(self) -> Gateway:
         return Gateway(
             self._digest, self._identity, self._admission,
-            admits=self._trust.admits, give=self._give, take=self._take,
+            admits=self._trust.admits, give=self._give, take=self._take, tell=self._traffic.may_tell,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
 
@@ -284,10 +284,10 @@ class SwarmNode:
         return allowed
 
     async def _list(self) -> dict[bytes, bytes]:
-        """The directory for a light client: of now, or of the last second."""
+        """The directory for a light client: of now, or of the last second, or older where a limit of traffic is used up."""
         async with self._listing:  # however many ask, it is read once
-            if time.monotonic() - self._listed[0] >= LISTED_S:
-                found, trusted = await self._connection.dht.read(self._gathering.place()), self._trust.trusted()
+            if time.monotonic() - self._listed[0] >= LISTED_S and self._traffic.may_read():
+                found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
                 # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
                 order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
                 self._listed = time.monotonic(), {origin: found[origin] for origin in order}
