@@ -15,10 +15,10 @@ import pytest
 from swarm.live import Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.swarm.address import peer_of
-from waggle.swarm.dht import NEIGHBOURS, Dht
+from waggle.swarm.dht import NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity
-from waggle.swarm.services import Services
+from waggle.swarm.services import CALLS_BURST, Limits, Services
 from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
 from waggle.swarm.traffic import Traffic
@@ -322,6 +322,42 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
                 await bad.connect(address)
                 had.append(await drained(bad, peer_of(address)))
         assert 4000 < sum(had) <= 2 * 8000  # that of the range, and before they were seen that of all who are unknown
+
+
+async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.services.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.swarm.services.RANGE", 2.0)
+    own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
+    services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", greeting=lambda: b"here")
+    async with opened(own, services) as one, opened(honest, NOTHING, one) as other:
+        answered = []
+        for number in range(4):
+            async with opened(fresh_identity(tmp_path, f"name {number}")) as bad:
+                with suppress(PeerAway):  # it answers no call of theirs any more
+                    await bad.connect((await one.addresses())[0])
+                answered.append(await greeted(bad, own.peer_id))
+        assert answered == [29, 29, 0, 0], "and a call for each connection"
+        assert await other.greet(own.peer_id) == b"here"
+
+
+async def greeted(dht: Dht, peer_id: bytes) -> int:
+    """How often a peer answers before it refuses."""
+    for number in range(100):
+        try:
+            await dht.greet(peer_id)
+        except PeerAway:
+            return number
+    return 100
+
+
+def test_whoever_is_relayed_or_not_yet_seen_is_shut_out_by_no_other() -> None:
+    limits = Limits(Services(source=lambda peer_id: RELAYED))
+    for number in range(20):
+        for _ in range(int(CALLS_BURST)):
+            limits.admit(bytes([number]), hivemind.BytesValue())
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from waggle.swarm.quota import Quota, Shares
+from waggle.swarm.quota import Quota, Shares, all_allow
+from waggle.swarm.sources import RELAYED
 
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
+RANGE = 8.0  # times as much of both: all peers of one address range together
 FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
 
 
@@ -19,7 +21,7 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all, `source` whose share of what the DHT sends out it uses, `may_tell` whether so
+    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses, `may_tell` whether so
     many bytes of announcements may go to it, `member` whether an origin may announce under `digest`, which is kept before others.
     """
 
@@ -42,14 +44,19 @@ class Limits:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._calls, self._sent = Quota(CALLS_RATE, CALLS_BURST), Quota(BYTES_RATE, BYTES_BURST)
+        self._calls, self._calls_there = Quota(CALLS_RATE, CALLS_BURST), Quota(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
+        self._sent, self._sent_there = Quota(BYTES_RATE, BYTES_BURST), Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._found = Shares(FOUND_RATE, FOUND_BURST)
 
     def admit(self, peer_id: bytes, request: Any) -> None:
         """Raise Refused for a call that is not answered."""
         if not self._services.admits(peer_id):
             raise Refused
-        if not self._calls.allows(peer_id) or not self._sent.allows(peer_id, request.ByteSize()):
+        size, source = request.ByteSize(), self._services.source(peer_id)
+        asked = [(self._calls, peer_id, 1.0), (self._sent, peer_id, size)]
+        if source not in ("", RELAYED):  # those relayed and those not yet seen have one word for all, and shut nobody out by it
+            asked += [(self._calls_there, source.encode(), 1.0), (self._sent_there, source.encode(), size)]
+        if not all_allow(*asked):
             raise Refused
         if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
             raise Refused
