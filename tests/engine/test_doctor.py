@@ -45,6 +45,7 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     assert "identity: there" in said
     assert identity.name_of(mine.peer_id) not in said
     assert "0 rounds, ok" in said
+    assert "ok   judging: in a process of its own, which is held by " in said
     assert "[?]" in said or "[+]" in said, "the rules, each with its tick"
 
 

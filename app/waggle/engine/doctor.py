@@ -21,9 +21,16 @@ from waggle.protocol.rules import Wishes, decide
 from waggle.redacting import redacted
 from waggle.swarm import identity
 from waggle.tasks import charter
+from waggle.tasks.armour import Sandbox
+from waggle.tasks.verifier import Verifier
 
 NEEDED = ("transformers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes
+HELD: dict[Sandbox, str] = {
+    "filtered": "the limits of the system and a filter of its calls",
+    "limited": "the limits of the system alone",
+    "tripwire": "a tripwire alone",
+}
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,11 @@ def _charter(_home: paths.Home) -> Finding:
     return Finding("charter", True, f"{shipped.name} with {len(shipped.specialties)} specialties ships with it")
 
 
+def _judging(_home: paths.Home) -> Finding:
+    with contextlib.closing(Verifier(charter.first_swarm())) as judging:
+        return Finding("judging", True, f"in a process of its own, which is held by {HELD[judging.sandbox]}")
+
+
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
     base = checkpoint.base_of(model.folder_of(settings.read(home.settings).model))
@@ -169,5 +181,5 @@ def _engine(home: paths.Home) -> Finding:
 
 Check = Callable[[paths.Home], Finding]
 CHECKS: tuple[Check, ...] = (
-    _program, _folder, _settings, _identity, _model, _charter, _saved_state, _history, _rules, _engine,
+    _program, _folder, _settings, _identity, _model, _charter, _judging, _saved_state, _history, _rules, _engine,
 )  # fmt: skip
