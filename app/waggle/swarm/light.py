@@ -41,6 +41,7 @@ from waggle.swarm.gateway import (
     Welcome,
 )
 from waggle.swarm.identity import Identity, peer_id_of, verify
+from waggle.swarm.invite import MAX_GATEWAYS
 from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.shim import has_hivemind
@@ -48,7 +49,6 @@ from waggle.swarm.web import CHARTER, GATEWAY, WAITING
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL, Charter
 
-MAX_GATEWAYS = 4
 MAX_ANSWER = 4 * 1024 * 1024
 CALL_S = 10.0
 LATE_S = 1.0  # that the others are waited for after the first gateway has answered
