@@ -264,28 +264,52 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
 
 
 @pytest.mark.parametrize("spoken", ["en", "de"])
+@pytest.mark.parametrize("percent", [100, 130, 200])
 def test_the_window_as_it_opens_has_room_for_every_column(
     window_told: Told,
     told: list[AnyEvent],
+    look: Look,
     qapp: QApplication,
     spoken: Language,
+    percent: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    """With a scroll bar beside them, and no head, connection, figure or standing cut."""
+    """With a scroll bar beside them, and no head, connection, figure or standing cut; of larger words, for those that stay."""
     request.addfinalizer(lambda: language.use("en"))
     language.use(spoken)
+    look.set_text(percent)
     window = window_told(_met(told), 1280, 800)
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
     view, model = window.peers._view, window.peers._model
     assert view.verticalScrollBar().isVisible()
-    assert not any(view.isColumnHidden(column) for column in range(len(COLUMNS)))
-    assert view.columnWidth(0) >= NAME_ROOM
-    small, caption = QFontMetricsF(window.peers.look.font("small")), QFontMetricsF(window.peers.look.font("caption"))
-    for column in range(1, len(COLUMNS)):
+    seen = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
+    assert len(seen) == {100: 10, 130: 8, 200: 4}[percent]
+    assert sum(view.columnWidth(column) for column in seen) == view.viewport().width()
+    assert view.columnWidth(0) >= look.px(NAME_ROOM)
+    small, caption = QFontMetricsF(look.font("small")), QFontMetricsF(look.font("caption"))
+    for column in seen[1:]:
         room = view.columnWidth(column) - 24
         assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
         icon = 22 if column in (1, SIGN) else 0
         words = [model.index(row, column).data() for row in range(model.rowCount())]
         assert COLUMNS[column] == "Model" or all(small.horizontalAdvance(each) + icon <= room for each in words), COLUMNS[column]
+
+
+@pytest.mark.parametrize(("percent", "scrolls"), [(100, False), (130, True), (200, True)])
+def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
+    window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
+) -> None:
+    look.set_text(percent)
+    window = window_told(_met(told), 1024, 640)
+    window.show_page("peers")
+    for _ in range(3):
+        qapp.processEvents()
+    page = window.peers
+    assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
+    assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
+    assert page._view.viewport().height() >= 2 * look.size["row"]
+    for line in (page._reach._head, *page._reach._lines.values()):
+        assert line.height() >= line.sizeHint().height()
+        assert not line.isVisible() or line.width() >= line.sizeHint().width(), line.words()

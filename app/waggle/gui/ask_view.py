@@ -67,7 +67,7 @@ class AnswerRow(QWidget):
     def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, asked: bool = False) -> None:
         super().__init__()
         name = Line(look, who, "label")
-        name.setFixedWidth(160)
+        name.setFixedWidth(min(look.px(160), 240))  # where words are largest, the answer keeps some room between the two
         words = SpanText(look, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
@@ -77,7 +77,7 @@ class AnswerRow(QWidget):
         guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
         judged = held(row(chip, guess, None))
-        judged.setFixedWidth(170)
+        judged.setFixedWidth(min(look.px(170), 255))
         chip.setVisible(not hidden)
         guess.setVisible(hidden and asked)
         self.setLayout(row(name, (well, 1), judged, gap=12))

@@ -49,7 +49,7 @@ class PeerStrip(QFrame):
         self._sign, self._hindrance = Chip(look), Line(look, role="caption", tone="text_faint")
         self._says = text(look, tr(HINT), "small", "soft", wrap=True)
         self._head = held(row(self._name, self._sign, (self._hindrance, 1), gap=10))
-        self._head.setFixedHeight(CHIP)
+        self._head.setFixedHeight(max(CHIP, self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
         self._acts: dict[Choice, QAction] = {}
         for choice, (verb, _, icon, _, keys) in OFFERED.items():

@@ -15,8 +15,8 @@ from waggle.protocol.events import PeerInfo
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
 SIGN = COLUMNS.index("Standing")
-NAME_ROOM = 144  # pixels that a name keeps:
-DROPPED = (2, 8, 3)  # these columns drop out for it, in this order
+NAME_ROOM = 144  # pixels that a name keeps, of words as large as they are made:
+DROPPED = (2, 8, 3, 9, 5, 6, 1)  # these columns drop out for it, in this order; from the fourth on only where words are larger
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
@@ -189,6 +189,7 @@ class PeerView(QTableView):
         super().__init__()
         self._model = model
         self._chosen = ""
+        self._widths, self._name_room = [look.px(width) for width in WIDTHS], look.px(NAME_ROOM)
         self.setModel(model)
         self.setItemDelegate(PeerCell(look, self))
         self.setAccessibleName(tr("Peers"))
@@ -201,15 +202,20 @@ class PeerView(QTableView):
         self.verticalHeader().setDefaultSectionSize(look.size["row"])
         head = self.horizontalHeader()
         head.setFont(look.font("caption"))
-        head.setFixedHeight(34)
+        head.setFixedHeight(look.px(34))
+        self.setMinimumHeight(look.px(38) + 2 * look.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setHighlightSections(False)
         head.setMinimumSectionSize(24)
-        for i, width in enumerate(WIDTHS):
+        for i, width in enumerate(self._widths):
             self.setColumnWidth(i, width)
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.selectionModel().selectionChanged.connect(self._choose_selected)
         model.modelReset.connect(lambda: self.choose(self._chosen))
+
+    def sizeHint(self) -> QSize:
+        """A page that has no room for more is not made to scroll: the table does."""
+        return QSize(super().sizeHint().width(), self.minimumHeight())
 
     def choose(self, identity: str) -> None:
         """Select the row of this peer; none when it is not here."""
@@ -221,10 +227,11 @@ class PeerView(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Drop as few columns as names need."""
-        room = self.viewport().width() - sum(WIDTHS)
+        room = self.viewport().width() - sum(self._widths)
         for column in DROPPED:
-            self.setColumnHidden(column, room < NAME_ROOM)
-            room += WIDTHS[column] if room < NAME_ROOM else 0
+            drops = room < self._name_room
+            self.setColumnHidden(column, drops)
+            room += self._widths[column] if drops else 0
         super().resizeEvent(event)
 
     def _choose_selected(self) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 from waggle.gui.flow import Flow
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign, draw_cell
-from waggle.gui.parts import Button, Line, Page, card, column, frame, head_edges, held, page_head, row, set_tip, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, frame, head_edges, held, page_head, row, set_tip, text
 from waggle.gui.peer_strip import PeerStrip
 from waggle.gui.peer_table import PeerTable, PeerView
 from waggle.gui.resting import hindrance
@@ -95,7 +95,7 @@ class Reach(QWidget):
         self._address = ""
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
-        self.setFixedWidth(272)
+        self.setFixedWidth(look.px(272))
 
     def show_state(self, state: State) -> None:
         resting = hindrance(state) and state.reach != "solo"
@@ -155,12 +155,16 @@ class Legend(QWidget):
 
     def __init__(self, look: Look) -> None:
         super().__init__()
-        out = row(Cell(look, mine=True), text(look, tr("your group, going out"), "caption", "soft"), gap=4)
-        back = row(Cell(look, mine=False), text(look, tr("a peer's group, coming in"), "caption", "soft"), gap=4)
+        out, back = (
+            Line(look, words, "caption", "text_soft") for words in (tr("your group, going out"), tr("a peer's group, coming in"))
+        )
+        for line in (out, back):
+            line.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # they are cut last
         self._cell = Cell(look, mine=False)
         self._words = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
         self._cell.hide()
-        self.setLayout(row(out, back, row(self._cell, (self._words, 1), gap=4), gap=16))
+        kinds = (row(Cell(look, mine=True), out, gap=4), row(Cell(look, mine=False), back, gap=4))
+        self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
 
     def say(self, latest: tuple[Flow, str, int] | None) -> None:
         self._cell.setVisible(latest is not None)
@@ -198,14 +202,20 @@ class Peers(Page):
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(held(column(card(self._empty), None)))
-        self._box = column(page_head(look, tr("Peers"), self._line, self._invite), self._band, (self._below, 1))
-        self.setLayout(self._box)
+        self._page_head = page_head(look, tr("Peers"), self._line, self._invite)
+        self._box = column(self._band, (self._below, 1))
+        self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other
+        inner = self._area.widget()
+        assert inner is not None
+        inner.setMinimumWidth(1)  # nor beside each other: then they are cut where they stand
+        self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
+        self._page_head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, 20 if self.compact else 24)
         self._box.setSpacing(gap)
-        self._band.setFixedHeight(226 if self.compact else 250)
+        self._band.setFixedHeight(self.look.px(226 if self.compact else 250))
 
     def show_state(self, state: State, now: float) -> None:
         state = as_it_is(state)

@@ -228,7 +228,7 @@ class SwarmPicture(Painted):
     def _names(self, painter: QPainter) -> None:
         """Of those that are named, whoever finds room."""
         font = self.look.font("caption")
-        metrics = QFontMetricsF(font)
+        metrics, high = QFontMetricsF(font), self.look.px(18)
         painter.setFont(font)
         taken = [(one.peer.id, _box(one.place, one.radius)) for one in self._around]
         for one in sorted(self._around, key=lambda one: one.peer.id != self._marked):
@@ -237,7 +237,7 @@ class SwarmPicture(Painted):
             words = metrics.elidedText(one.peer.name, Qt.TextElideMode.ElideRight, NAME_ROOM)
             width = metrics.horizontalAdvance(words)
             left = one.place.x() + 19 if one.right else one.place.x() - 19 - width
-            box = QRectF(left, one.place.y() - 9, width + 2, 18)
+            box = QRectF(left, one.place.y() - high / 2, width + 2, high)
             ground = box.adjusted(-2, 2, 2, -2)
             if one.peer.id != self._marked and any(ground.intersects(other) for peer, other in taken if peer != one.peer.id):
                 continue

@@ -62,7 +62,7 @@ class Fact(QWidget):
         super().__init__()
         self._title, name = title, text(look, title, "small", "soft")
         self._value = text(look, "", "small", wrap=True)
-        name.setFixedWidth(112)
+        name.setFixedWidth(look.px(112))
         name.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setLayout(row(name, (self._value, 1), gap=8))
         self.say(words)

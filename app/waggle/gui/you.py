@@ -293,7 +293,7 @@ def _table(look: Look, model: Rows[Day]) -> QTableView:
     view.setShowGrid(False)
     view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
     view.verticalHeader().hide()
-    view.verticalHeader().setDefaultSectionSize(28)
+    view.verticalHeader().setDefaultSectionSize(look.px(28))
     head = view.horizontalHeader()
     head.setFont(look.font("caption"))
     head.setHighlightSections(False)
