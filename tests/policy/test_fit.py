@@ -1,12 +1,14 @@
 """The fit: what is chosen for which memory and speed, and how it is said."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from waggle.errors import ModelError
+from waggle.errors import MemoryShort, ModelError
 from waggle.lab.shapes import SHAPES
 from waggle.policy import configuration, fit
 from waggle.policy.fit import Machine, Work
@@ -130,6 +132,31 @@ def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
     monkeypatch.setattr(torch.xpu, "mem_get_info", lambda: (5 * GB, 8 * GB))
     monkeypatch.setattr(fit, "_torch_product", lambda name, device: lambda: 1.0)
     assert fit.measure("torch", "xpu", 1).free == 5 * GB
+
+
+@pytest.mark.parametrize(("shares", "found"), [(True, GB), (False, 7 * GB)])
+def test_of_a_card_whose_driver_does_not_tell_its_free_memory_it_is_reckoned(monkeypatch, shares, found):
+    """One that is integrated has the computer's."""
+
+    def untold() -> tuple[int, int]:
+        raise RuntimeError("The device (Intel(R) Iris(R) Xe Graphics) doesn't support querying the available free memory.")
+
+    monkeypatch.setattr(torch.xpu, "mem_get_info", untold)
+    monkeypatch.setattr(torch.xpu, "memory_reserved", lambda: GB)
+    properties = SimpleNamespace(total_memory=8 * GB, is_integrated_gpu=shares)
+    monkeypatch.setattr(torch.xpu, "get_device_properties", lambda: properties)
+    monkeypatch.setattr(fit, "_free", lambda: GB)
+    monkeypatch.setattr(fit, "_torch_product", lambda name, device: lambda: 1.0)
+    assert fit.measure("torch", "xpu", 1).free == found
+
+
+def test_a_card_that_is_too_full_for_the_benchmark_is_short_of_memory(monkeypatch):
+    def full(_name: str, _device: str) -> Callable[[], float]:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 64.00 MiB.")
+
+    monkeypatch.setattr(fit, "_torch_product", full)
+    with pytest.raises(MemoryShort):
+        fit.measure("torch", "cpu", 1)
 
 
 def test_the_benchmark_finds_a_device_with_memory_and_speed():

@@ -195,20 +195,33 @@ def _rounded(number: float) -> int:
 
 
 def measure(backend: str, device: str, threads: int) -> Machine:
-    """A short look at the device that will be used, in the thread that will use it."""
+    """A short look at the device that will be used, in the thread that will use it. Raises MemoryShort."""
     if backend == "MLX":
         return Machine(_free(), {name: _speed(_mlx_product(name)) for name in BYTES}, backend, device)
     import torch
 
+    from waggle.policy.torch_memory import memory_errors
+
     torch.set_num_threads(threads)
-    free = _free() if device == "cpu" else int(getattr(torch, device).mem_get_info()[0])
-    return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
+    free = _free() if device == "cpu" else _free_on(getattr(torch, device))
+    with memory_errors():
+        return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
 
 
 def _free() -> int:
     import psutil
 
     return int(psutil.virtual_memory().available)
+
+
+def _free_on(card: Any) -> int:
+    """Of a graphics card; about so much where its driver does not tell, as many of Intel do not."""
+    try:
+        return int(card.mem_get_info()[0])
+    except RuntimeError:
+        properties = card.get_device_properties()
+        free = int(properties.total_memory) - int(card.memory_reserved())
+        return min(free, _free()) if getattr(properties, "is_integrated_gpu", True) else free
 
 
 def _speed(multiply: Callable[[], float]) -> float:
