@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from sapo.test_round import LINES, RULES, external, node
+from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
@@ -61,7 +61,7 @@ class Asleep(FakePolicy):
 
 
 def contribute(
-    folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter
+    folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
 ) -> Kept:
     """Play some rounds from `first` on, as an engine does that is then stopped."""
     kept = Kept(History(folder / "history.sqlite"))
@@ -79,7 +79,7 @@ def contribute(
             gate.stop()
 
     Contribution(
-        node=me, rules=RULES, plan=Plan(base="b", held_out=questions, held_out_every=2), history=kept.history, gate=gate,
+        node=me, rules=rules, plan=Plan(base="b", held_out=questions, held_out_every=2), history=kept.history, gate=gate,
         tell=kept.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
         hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
@@ -130,6 +130,13 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     again = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
     assert [event.score.round for event in again.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
     assert [score.round for score in again.history.told().held_out] == [0, 2, 4]
+
+
+def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
+    longest = min(len(CHARTER.prompt_for(question.text)) for question in questions) - 1
+    kept = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))
+    assert not kept.of(events.HeldOutMeasured)
+    assert not kept.history.has_score(0)
 
 
 def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tmp_path):

@@ -1,6 +1,7 @@
 """A node that takes part answers its exam once an epoch, in a fraction of its time, and never while it is held back."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from waggle.engine.sitting import Sitting
 from waggle.errors import Stopped
 from waggle.protocol.events import RoundSummary
 from waggle.rl.batch import nothing
+from waggle.swarm import sheet
 from waggle.swarm.news import SheetsMarked
 from waggle.swarm.node import SwarmNode
-from waggle.tasks.questions import EPOCH_SECONDS
+from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.verifier import Verifier
 
 NOW = 2_000_000_000.0
@@ -41,6 +43,28 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
         await asyncio.to_thread(sit, 15, 0)
         later = await ear.hear(SheetsMarked, lambda news: news.comparison.sheets == 2)
         assert (later.comparison.entrants[0].round, later.comparison.entrants[0].together) == (15, False)
+    finally:
+        await swarm.close()
+
+
+@pytest.mark.parametrize("readable", [9, 0])
+async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_place_on_the_sheet(
+    tmp_path: Path, verifier: Verifier, readable: int
+) -> None:
+    me, ear = fresh_identity(tmp_path, "me"), Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
+    await swarm.start()
+    try:
+        exam = swarm.exams.of(epoch_at(NOW))
+        lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
+        context = lengths[readable] - 1 + RULES.max_new
+        sit = Sitting(node(verifier), replace(RULES, context=context), swarm, nothing, clock=lambda: NOW)
+        await asyncio.to_thread(sit, 12, 34)
+        await ear.hear(SheetsMarked)
+        published = sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id, now=NOW)
+        sheet.require_exam(published, exam)
+        read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
+        assert [bool(answer.text) for answer in published.answers] == read
     finally:
         await swarm.close()
 

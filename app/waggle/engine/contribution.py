@@ -151,6 +151,8 @@ class Contribution:
         if number % self.plan.held_out_every or self.history.has_score(number):
             return
         score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
+        if not score.total:  # the model can read none of the questions
+            return
         told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total)
         self._kept(lambda: self.history.keep_score(told))
         self.tell(events.HeldOutMeasured(score=told))

@@ -11,10 +11,11 @@ from waggle.errors import CharterError
 from waggle.sapo import held_out
 from waggle.sapo.round import Node, Rules
 from waggle.swarm.node import SwarmNode
-from waggle.tasks.group import RIGHT
+from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import epoch_at
 
 SPARED = 50.0  # times as long as answering took, before it is done again
+UNANSWERED = Completion(text="", ended=False)  # what the model cannot read whole: a sheet has one answer to each question
 
 
 @dataclass
@@ -41,5 +42,7 @@ class Sitting:
             return
         items = held_out.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.pause_point)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
-        self.swarm.publish(epoch, number, learned, self.node.model, [answer for _, answer in items], right)
+        given = dict(items)
+        answers = [given.get(question, UNANSWERED) for question in questions]
+        self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
         self._rests_until = time.monotonic() + SPARED * (time.monotonic() - began)

@@ -29,4 +29,4 @@ def uniforms(seed: int, stream: str, number: int, questions: int, group_size: in
         for question in range(questions)
         for completion in range(group_size)
     ]
-    return np.stack(rows)
+    return np.array(rows, np.float32).reshape(len(rows), length)

@@ -31,7 +31,7 @@ class Score:
 def measure(
     number: int, node: Node, rules: Rules, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
 ) -> Score:
-    """Sample one completion for every question at temperature 1 and count those the verifier finds right."""
+    """Sample one completion for every question that is not too long, at temperature 1; count those the verifier finds right."""
     items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
     by_dataset: dict[str, tuple[int, int]] = {}
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
