@@ -14,6 +14,7 @@ import mlx.core as mx
 from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, mlx_head
 from waggle.policy.configuration import Configuration
+from waggle.policy.mlx_memory import memory_errors
 from waggle.policy.training import Training
 
 Weights = dict[str, mx.array]
@@ -129,7 +130,10 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
 
 
 def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
-    """Every weight of the model, in memory: loading is lazy, and would read a file that somebody changes meanwhile."""
+    """Every weight of the model, in memory: loading is lazy, and would read a file that somebody changes meanwhile.
+
+    Raises ModelError, and MemoryShort.
+    """
     found: Weights = {}
     wanted = shape.weights()
     try:
@@ -140,7 +144,8 @@ def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
                 if not mx.issubdtype(loaded[name].dtype, mx.floating):  # codes, of which 8-bit floats are read as integers
                     raise ValueError(f"{name} is quantised")
                 found[name] = loaded.pop(name).astype(kept)
-                mx.eval(found[name])  # one after another: never the whole model in two precisions
+                with memory_errors():
+                    mx.eval(found[name])  # one after another: never the whole model in two precisions
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
     for name, expected in wanted.items():

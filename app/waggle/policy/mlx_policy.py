@@ -3,15 +3,14 @@
 The same as torch_policy.py to the letter: both obey one contract in tests/policy/contract. Left out: the lean way of training.
 """
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
 
-from waggle.errors import MemoryShort, ModelError
+from waggle.errors import ModelError
 from waggle.policy import mlx_head
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
@@ -19,6 +18,7 @@ from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows
+from waggle.policy.mlx_memory import memory_errors
 from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing
 from waggle.policy.packing import group_row
@@ -39,7 +39,7 @@ class MlxPolicy:
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
         _limit_memory()
-        with _memory_errors():
+        with memory_errors():
             self._model = MlxModel(folder, self.training)
             lora = self.training.method == "lora"
             self._frozen: Weights = self._model.loaded if lora else {}
@@ -62,12 +62,12 @@ class MlxPolicy:
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
-        with _memory_errors():
+        with memory_errors():
             weights = self._working()
 
         def sample(some: Sequence[Ids], noise: Floats, watched: SampleParams) -> list[list[Sampled]]:
             size = len(noise) // len(some)
-            with _memory_errors():
+            with memory_errors():
                 made = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
             return [made[p * size : (p + 1) * size] for p in range(len(some))]
 
@@ -89,13 +89,13 @@ class MlxPolicy:
 
     def _measured(self, texts: Sequence[Written], measure: Callable[[Weights, mx.array, mx.array], mx.array]) -> list[Floats]:
         """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
-        with _memory_errors():
+        with memory_errors():
             weights = self._working()
 
         def all_of_them(room: int) -> list[Floats]:
             found: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
-                with trying(part), _memory_errors():
+                with trying(part), memory_errors():
                     packing, normed = self._normed(weights, [piece for _, piece in part])
                     for (number, _), numbers in zip(part, packing.split(measure(weights, normed, packing.targets)), strict=True):
                         found[number].append(numbers)
@@ -109,7 +109,7 @@ class MlxPolicy:
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
         gradient, loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
-        with _memory_errors():
+        with memory_errors():
             norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
             params.pause_point()
             if not math.isfinite(norm):
@@ -135,7 +135,7 @@ class MlxPolicy:
         for name, weight in self._trained.items():
             if name not in weights or weights[name].shape != weight.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
-        with _memory_errors():
+        with memory_errors():
             for name in self._trained:
                 self._trained[name] = mx.array(widened(weights[name]))
             self._optimiser = AdamW()
@@ -161,7 +161,7 @@ class MlxPolicy:
         loss = clip = 0.0
         for part in micro_batches(batches, room):
             params.pause_point()
-            with trying(part), _memory_errors():
+            with trying(part), memory_errors():
                 sums = self._learn([piece for _, piece in part], params, gradient)
             loss, clip = loss + sums[0], clip + sums[1]
         return gradient, loss, clip
@@ -217,16 +217,3 @@ def _limit_memory() -> None:
     mx.set_cache_limit(CACHE_BYTES)
     if mx.metal.is_available():
         mx.set_memory_limit(int(mx.device_info()["max_recommended_working_set_size"]))
-
-
-@contextlib.contextmanager
-def _memory_errors() -> Iterator[None]:
-    """MLX raises RuntimeError for want of memory; whatever was cached goes back to the system either way."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and "alloc" not in str(error) and "Memory" not in str(error):
-            raise
-        raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
-    finally:
-        mx.clear_cache()

@@ -153,3 +153,14 @@ def test_a_gradient_whose_length_finds_no_memory_says_so(llama, monkeypatch):
     monkeypatch.setattr(policy, "_gradient", lambda *_: ({"model.norm.weight": TooLarge()}, 0.0, 0.0))
     with pytest.raises(MemoryShort):
         policy.step(batches(), StepParams(learning_rate=1e-4))
+
+
+def test_a_model_that_finds_no_memory_to_be_loaded_is_not_called_damaged(llama, monkeypatch):
+    mlx_policy = pytest.importorskip("waggle.policy.mlx_policy")
+
+    def full(*_: object) -> None:
+        raise RuntimeError("[malloc] Unable to allocate 4096 bytes.")
+
+    monkeypatch.setattr("mlx.core.eval", full)
+    with pytest.raises(MemoryShort):
+        mlx_policy.MlxPolicy(llama)
