@@ -156,6 +156,24 @@ def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_
     assert not (tmp_path / "bees/.downloading-tiny").exists()
 
 
+def test_a_download_that_goes_on_while_memory_is_short_is_refused_and_kept(hub, tmp_path):
+    def full(_folder: Path) -> None:
+        raise ModelError("This model does not fit.", "Close other programs.")
+
+    def stop(here: int, total: int) -> None:
+        if here > total // 2:
+            raise Stopped
+
+    assert refused(hub, tmp_path, examine=full).title == "This model does not fit."
+    assert not part_of(tmp_path).parent.exists(), "no weights have come: it is not wanted"
+    with pytest.raises(Stopped):
+        get(hub, tmp_path, progress=stop)
+    kept = part_of(tmp_path).stat().st_size
+    assert refused(hub, tmp_path, examine=full).title == "This model does not fit."
+    get(hub, tmp_path)
+    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={kept}-"
+
+
 def test_a_model_with_pickles_only_is_refused(hub, tmp_path):
     del hub.repositories[NAME]["model.safetensors"]
     assert "only as pickles" in refused(hub, tmp_path).title

@@ -98,8 +98,8 @@ def fetch(
     """The folder of a model, downloaded first where it is not here; raises ModelError.
 
     `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
-    the configuration has come and the weights have not: a ModelError of it throws away what has come. `token` is asked for only
-    when the hub will not give the model to everyone.
+    the configuration has come, and again when a download goes on: a ModelError of it ends that, and throws away what has come
+    before any weights have. `token` is asked for only when the hub will not give the model to everyone.
     """
     model = model_of(name, cache)
     if model.folder.is_dir():
@@ -231,7 +231,8 @@ class _Download:
             configuration.read(self._model.unfinished)
             self._examine(self._model.unfinished)
         except ModelError:
-            shutil.rmtree(self._model.unfinished, ignore_errors=True)
+            if not any(self._model.unfinished.glob("*.safetensors*")):  # else it fitted once, and may again tomorrow
+                shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise
 
     def _get(self, file: Wanted, commit: str) -> None:
