@@ -10,7 +10,7 @@ from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.rl.rules import RULES as KINDS
 from waggle.rl.rules import rule
 from waggle.sapo.fakes import FakeTokens
-from waggle.sapo.lesson import external_draft
+from waggle.sapo.lesson import external_draft, fits_at_all
 from waggle.sapo.round import play
 from waggle.sapo.sharing import PeerGroup, Plain
 from waggle.tasks.group import Completion
@@ -109,3 +109,16 @@ def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name)
     ]
     theirs = [force for one, force in zip(told.lessons, forces, strict=True) if one.group.group.origin != me.origin]
     assert 0 < told.external_share == pytest.approx(sum(theirs) / sum(forces), rel=1e-4)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("context", [0, 10, 36, 37, 40, 80, 1000])
+@pytest.mark.parametrize(
+    "texts", [("",), ("x" * 9,), ("x" * 10,), ("ä" * 9,), ("ä" * 10,), ("x" * 11, "ä" * 11), ("x" * 11, "ä" * 8)]
+)
+def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
+    one = external(1)
+    completions = tuple(Completion(text=text, ended=ended) for text in texts)
+    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=completions))
+    draft = external_draft(CHARTER, FakeTokens(), one, 10, context)
+    assert fits_at_all(CHARTER, FakeTokens(), one, 10, context) == any(draft.fits)

@@ -91,6 +91,14 @@ def test_external_groups_that_teach_nothing_are_never_drawn_and_own_ones_take_th
     assert me.swarm.pool == pool[1:]
 
 
+def test_a_peers_group_of_which_nothing_fits_takes_nobodys_place_and_leaves_the_pool(verifier):
+    pool = [external(1, text="x" * 100), external(2), external(3, text="y" * 100)]
+    me = dataclasses.replace(node(verifier, pool=pool), sharing=Gated())
+    gathered, learned = list(play(0, 100, me, RULES))[3:]
+    assert (gathered.local, gathered.external, gathered.waiting) == (7, 1, 0)
+    assert [lesson.group for lesson in learned.lessons[7:]] == [pool[1]]
+
+
 def test_a_full_pool_gives_exactly_as_many_groups_as_asked_for(verifier):
     me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(20)]), sharing=Gated())
     gathered = list(play(0, 100, me, RULES))[3]

@@ -103,6 +103,9 @@ class Door:
     def take(self, groups: Sequence[JudgedGroup]) -> None:
         self._pool.take(groups)
 
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        self._pool.take(groups)
+
     def post(self, parcel: Parcel) -> None:
         """Put a parcel on its way here."""
         self._parcels.append(parcel)

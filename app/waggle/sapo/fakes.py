@@ -73,3 +73,6 @@ class FakeSwarm:
 
     def take(self, groups: Sequence[JudgedGroup]) -> None:
         self.pool = [group for group in self.pool if group not in groups]
+
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        self.take(groups)

@@ -10,7 +10,7 @@ from waggle.rl.rule import Rule, Scored, Teaching, mean_of_means
 from waggle.sapo.seams import Tokens
 from waggle.sapo.sharing import PeerGroup, Sharing
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.group import Completion, JudgedGroup
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def local_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, sampled: S
 
 
 def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int, context: int = 0) -> Draft:
-    """A peer's group, re-encoded with one's own tokens. One that ended by itself gets one's own stop token; a cut one does not.
+    """A peer's group, re-encoded with one's own tokens.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
     keeps its place in the denominator.
@@ -98,12 +98,23 @@ def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest
     prompt = _prompt(charter, tokens, group)
     longest = min(longest, context - len(prompt)) if context else longest
     stop = np.array([tokens.stop], np.int32)
-    encoded = [
-        np.append(tokens.encode(one.text), stop) if one.ended else tokens.encode(one.text) for one in group.group.completions
-    ]
+    encoded = [_encoded(tokens, one) for one in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
     kept = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
     return Draft(group, Written(prompt, kept), fits, external=True)
+
+
+def fits_at_all(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int, context: int = 0) -> bool:
+    """Whether any completion of a peer's group may be trained on, as `external_draft` finds it.
+
+    A token is a byte or more: most often nothing has to be encoded.
+    """
+    if context and len(charter.prompt_for(group.question.text).encode()) + longest > context // 2:  # a chat has more around it
+        longest = min(longest, context - len(_prompt(charter, tokens, group)))
+    return any(
+        0 < len(one.text.encode()) < longest or 0 < len(_encoded(tokens, one)) <= longest
+        for one in sorted(group.group.completions, key=lambda one: len(one.text))
+    )
 
 
 def weigh(
@@ -148,6 +159,12 @@ def _batch(draft: Draft, advantage: Floats, teaching: Teaching, pulls: Sequence[
         weight=teaching.weight[kept],
         returns=None if teaching.returns is None else teaching.returns[kept],
     )
+
+
+def _encoded(tokens: Tokens, completion: Completion) -> Ids:
+    """One that ended by itself with one's own stop token, a cut one without."""
+    ids = tokens.encode(completion.text)
+    return np.append(ids, np.int32(tokens.stop)) if completion.ended else ids
 
 
 def _prompt(charter: Charter, tokens: Tokens, group: JudgedGroup) -> Ids:

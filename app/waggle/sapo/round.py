@@ -21,7 +21,7 @@ from waggle.rl.noise import generator, uniforms
 from waggle.rl.rule import Rule
 from waggle.sapo import bounding, bounds
 from waggle.sapo.bounds import BOUNDED, Bounds
-from waggle.sapo.lesson import Draft, Lesson, Measure, Weighed, external_draft, lesson, local_draft, weigh
+from waggle.sapo.lesson import Draft, Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
 from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
 from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
@@ -213,10 +213,16 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
 
 
 def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) -> TrainingSet:
-    """I local + J external groups, as the node's strategy chooses; what is drawn from the pool leaves it."""
-    pool = bounds.fair(
-        node.swarm.waiting(), rules.local + rules.external, rules.bounds.share, generator(node.seed, "fair", number)
-    )
+    """I local + J external groups, as the node's strategy chooses; what is drawn from the pool leaves it.
+
+    So does what is too long to be learned here: it takes nobody's place.
+    """
+    waiting, too_long = list[JudgedGroup](), list[JudgedGroup]()
+    for group in node.swarm.waiting():
+        fit = fits_at_all(node.charter, node.tokens, group, rules.max_new, rules.context)
+        (waiting if fit else too_long).append(group)
+    node.swarm.discard(too_long)
+    pool = bounds.fair(waiting, rules.local + rules.external, rules.bounds.share, generator(node.seed, "fair", number))
     offer = Offer(
         own=own,
         pool=pool,

@@ -69,6 +69,10 @@ class Swarm(Protocol):
         """These were drawn into a training set."""
         ...
 
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        """Nothing can be learned from these here."""
+        ...
+
 
 class Verifier(Protocol):
     """Questions and verdicts."""

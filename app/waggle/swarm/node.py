@@ -257,6 +257,10 @@ class SwarmNode:
         for origin, count in Counter(judged.group.origin for judged in groups).items():
             self._trust.used(origin, count)
 
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        """Nothing can be learned from these here: they leave the pool. From any thread."""
+        self._pool.take(groups)
+
     async def _give_payload(self, peer_id: bytes, request: bytes) -> bytes:
         if not self._admission.admits(peer_id, request[DIGEST_BYTES:]):
             return b""

@@ -37,3 +37,6 @@ class SoloSwarm:
 
     def take(self, groups: Sequence[JudgedGroup]) -> None:
         """Nothing can have been taken."""
+
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        """Nothing can have come."""
