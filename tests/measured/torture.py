@@ -4,7 +4,7 @@
     python3 tests/measured/torture.py FOLDER [--minutes 120] [--kills 200] [--pauses 600] [--hours 8]
 
 FOLDER keeps the nodes, every kill and every pause so far; a run that is begun again in it goes on. What was not measured in it
-keeps the figures that it had, and `kills_commit` says of which commit the kills are.
+keeps the figures that it had, and `kills_commit` says of which commit the kills are: take a new folder for another commit.
 """
 
 import argparse
@@ -30,9 +30,9 @@ def main() -> int:
     counting += "print(json.dumps(torture.summary(Path(sys.argv[1]))))"
     found = json.loads(keep.said(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", chosen.folder))
     script = Path(__file__).resolve()
-    before = json.loads(script.with_suffix(".json").read_text())
-    killed = keep.said("git", "rev-parse", "HEAD").strip() if "kills" in found else before["commit"]
-    keep.write(script, {"kills_commit": killed} | before["figures"] | found)
+    before = json.loads(script.with_suffix(".json").read_text())["figures"]
+    killed = {"kills_commit": keep.said("git", "rev-parse", "HEAD").strip()} if "kills" in found else {}
+    keep.write(script, before | killed | found)
     return 0
 
 
