@@ -1,5 +1,8 @@
 """Every book of the laboratory survives what a kill tears, and what is no such book is left alone."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 
 from waggle.errors import LabError
@@ -33,6 +36,22 @@ def test_a_torn_line_is_passed_over_and_gives_way_to_the_next(tmp_path, name):
         assert path.read_bytes() == whole + torn, "to read changes nothing: it may be in the middle of being written"
         lines.append(path, one)
         assert path.read_bytes() == whole * 2
+
+
+def test_what_another_program_writes_meanwhile_stays(tmp_path):
+    path, done = tmp_path / "log.jsonl", Event()
+    path.write_bytes(b"0\n" * 2_000_000)  # to be read takes a while
+
+    def write() -> int:
+        with path.open("ab", buffering=0) as file:
+            return sum(file.write(b"1\n") // 2 for _ in iter(done.is_set, True))
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(write)
+        for _ in range(200):
+            lines.append(path, 2)
+        done.set()
+    assert path.read_bytes().count(b"1\n") == other.result()
 
 
 @pytest.mark.parametrize("name", ONES)

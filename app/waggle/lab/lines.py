@@ -12,11 +12,13 @@ Line = TypeVar("Line")
 
 
 def append(path: Path, line: object) -> None:
-    """Write a line down; it survives whatever comes after. What is left of a torn one before it goes."""
+    """Write a line down; it survives whatever comes after. What is left of a torn one before it goes; others may write too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        if file.read(1) not in (b"", b"\n"):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
         file.write(msgspec.json.encode(line) + b"\n")
         file.flush()
         os.fsync(file.fileno())
