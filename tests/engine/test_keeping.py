@@ -137,6 +137,19 @@ def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(t
     assert Node(tmp_path).round == 5
 
 
+def test_where_no_checkpoint_is_whole_nothing_of_the_old_rounds_comes_back(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(3):
+        node.play()
+    (tmp_path / "r00000001" / "model.safetensors").write_bytes(b"damaged")
+    anew = Node(tmp_path)
+    assert (anew.round, anew.policy.steps) == (0, 0)
+    assert [one.folder.name for one in anew.aside] == ["damaged-r00000001", "damaged-journal-r00000001"]
+    anew.play()
+    again = Node(tmp_path)
+    assert (again.round, again.policy.steps, again.aside) == (1, 1, [])
+
+
 def test_journals_go_with_the_checkpoints_they_lead_away_from(tmp_path):
     node = Node(tmp_path)
     for day in range(6):

@@ -1,8 +1,8 @@
 """Keeps every round for good: by a line in the journal, and by a whole checkpoint as often as the disk is spared."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,8 +140,11 @@ def restore(
     """
     found, aside = checkpoint.load_newest(root, policy, base)
     if found is None:
-        return None, None, aside
-    other = _mended(root, max(found.round, journal.newest(root)))
+        with _mending():
+            lost = journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
+        return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
+    with _mending():
+        other = journal.mend(root, max(found.round, journal.newest(root)))
     aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
     replay = _Replay(root, policy, found, clock)
     total = sum(1 for _ in journal.entries(root, found.round, base))
@@ -158,9 +161,10 @@ def restore(
     return replay.saved, replay.kept.round, aside
 
 
-def _mended(root: Path, after: int) -> Path | None:
+@contextmanager
+def _mending() -> Iterator[None]:
     try:
-        return journal.mend(root, after)
+        yield
     except OSError as error:
         raise CheckpointError(
             f"The journal cannot be mended: {error.strerror}.", "Make room on the disk, or mend its rights."

@@ -74,7 +74,7 @@ class Trained(Protocol):
 
 @dataclass(frozen=True)
 class SetAside:
-    """A checkpoint that could not be read, and where it lies now."""
+    """A checkpoint, or a journal, that could not be read, and where it lies now."""
 
     folder: Path
     reason: str

@@ -125,6 +125,11 @@ def mend(root: Path, after: int) -> Path | None:
     return aside
 
 
+def set_aside(root: Path) -> list[Path]:
+    """Rename every journal, where no checkpoint is left that one follows: their new places. Raises OSError."""
+    return [path.replace(path.with_name(f"damaged-{path.name}")) for path in _files(root)]
+
+
 def newest(root: Path) -> int:
     """The round that the newest journal follows; 0 where there is none."""
     return max((_round_of(path) for path in _files(root)), default=0)
