@@ -72,10 +72,12 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     checkpoint.save(home.checkpoints, policy, saved(7, "another"))
     own = model.home_of(home, Model()).prepare()
     checkpoint.save(own.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
+    (own.checkpoints / "damaged-r00000009").mkdir()
+    (own.checkpoints / "damaged-journal-r00000009").touch()
     History(own.history).close()
     code, said = run(tmp_path, capsys)
     assert code == 0, said
-    assert "saved state: 12 rounds in a whole checkpoint" in said
+    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in said
     assert "history: 0 rounds, ok" in said
 
 

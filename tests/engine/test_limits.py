@@ -167,6 +167,14 @@ def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_i
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+def test_a_journal_that_was_set_aside_goes_like_a_state(home):
+    (home.checkpoints / "damaged-journal-r00000001").write_bytes(b"x" * 100_000)
+    removed = limits.make_room(home, 0.00055, paths.models() / "owner" / "newer")
+    assert removed == ["damaged-journal-r00000001", "damaged-r00000000"]
+    assert not (home.checkpoints / "damaged-journal-r00000001").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_allowed(home):
     (paths.models() / "owner" / ".removing-half").mkdir()
     with hub.hold(paths.models() / "owner" / "older"), hub.hold(paths.models() / "owner" / "newer"):

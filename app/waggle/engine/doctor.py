@@ -141,7 +141,7 @@ def _saved_state(home: paths.Home) -> Finding:
         return Finding("saved state", None, "none yet")
     _, saved = checkpoint.newest(home.checkpoints, base)
     later = sum(1 for _ in journal.entries(home.checkpoints, saved.round, base))
-    damaged = len(list(home.checkpoints.glob("damaged-*")))
+    damaged = len(list(home.checkpoints.glob("damaged-r*")))
     says = f"{saved.round} rounds in a whole checkpoint, {later} more in the journal"
     return Finding("saved state", True, says + (f"; {damaged} damaged ones lie beside it" if damaged else ""))
 

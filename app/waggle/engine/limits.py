@@ -97,32 +97,34 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         return removed
     hub.sweep(paths.models())
     used = sum(map(_size, (*_states(home), paths.models())))
-    for folder in _dispensable(home, in_use):
+    for path in _dispensable(home, in_use):
         if used <= cap_gb * GB:
             break
-        size = _size(folder)
-        if _remove(folder):
+        size = _size(path)
+        if _remove(path):
             used -= size
-            removed.append(folder.name)
+            removed.append(path.name)
     return removed
 
 
-def _remove(folder: Path) -> bool:
+def _remove(path: Path) -> bool:
     """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
-    if not folder.is_relative_to(paths.models()):
-        shutil.rmtree(folder, ignore_errors=True)
-        return not folder.exists()
     try:
-        return hub.remove(folder)
+        if path.is_relative_to(paths.models()):
+            return hub.remove(path)
+        if path.is_file():
+            path.unlink()
     except OSError:
         return False
+    shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()
 
 
 def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
-    """What can go, first what is missed least: damaged states, models that were not used for longest, older states."""
+    """What can go, first what is missed least: what was damaged, models that were not used for longest, older states."""
     states = _states(home)
     for folder in states:
-        yield from sorted(folder.glob("damaged-r*"))
+        yield from sorted(folder.glob("damaged-*"))
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:
@@ -135,5 +137,5 @@ def _states(home: paths.Home) -> list[Path]:
     return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
 
 
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+def _size(path: Path) -> int:
+    return sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file())

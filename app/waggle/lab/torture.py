@@ -181,7 +181,7 @@ def _resumes_at(node: Victim, noise: random.Random) -> int:
 
 def _set_aside(home: paths.Home) -> set[tuple[str, int]]:
     """What an engine ever found damaged, by name and inode: what has the same name later is another one."""
-    found = (*home.checkpoints.glob("damaged-*"), *home.root.glob("history*.damaged"))
+    found = (*home.checkpoints.glob("damaged-r*"), *home.root.glob("history*.damaged"))
     return {(path.name, path.stat().st_ino) for path in found}
 
 
