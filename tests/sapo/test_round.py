@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle.errors import CharterError, Stopped
+from waggle.errors import CharterError, ModelError, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
 from waggle.sapo.lesson import external_draft
@@ -185,6 +185,22 @@ def test_a_charter_with_too_few_questions_is_named_instead_of_searched_for_ever(
     me = dataclasses.replace(node(verifier), charter=small)
     with pytest.raises(CharterError, match="too few questions"):
         draw(0, 100, me, dataclasses.replace(RULES, questions=64))
+
+
+def test_a_policy_that_can_read_no_question_is_named_soon_and_a_stop_is_heard_meanwhile(verifier):
+    asked = []
+
+    def stop() -> None:
+        asked.append(1)
+        if len(asked) == 100:
+            raise Stopped
+
+    me = dataclasses.replace(node(verifier), specialties=("basic_arithmetic",))
+    narrow = dataclasses.replace(RULES, context=RULES.max_new + 1)
+    with pytest.raises(ModelError, match="reads 41 tokens at a time"):
+        draw(0, 100, me, narrow)
+    with pytest.raises(Stopped):
+        draw(0, 100, me, narrow, pause_point=stop)
 
 
 def test_a_large_group_of_a_peer_pulls_no_harder_than_a_small_one(verifier):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import CharterError
+from waggle.errors import CharterError, ModelError
 from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing
@@ -27,6 +27,8 @@ from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+
+LOOKED = 256  # times for questions, before it is said that a policy can read none
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def play(
     watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = nothing,
 ) -> Iterator[Stage]:
     """Play round `number`. `pause_point` may block or raise Stopped; `watch` sees completions while they are written."""
-    drawn = draw(number, epoch, node, rules)
+    drawn = draw(number, epoch, node, rules, pause_point=pause_point)
     yield drawn
 
     params = SampleParams(
@@ -151,9 +153,9 @@ def play(
     yield learn(number, node, rules, training, judged, sampled, pause_point)
 
 
-def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
+def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Callable[[], None] = nothing) -> Drawn:
     """Specialties uniformly with replacement; reserved questions are passed over to the next index, those that the policy cannot
-    read whole also to the next specialty."""
+    read whole also to the next specialty. Raises ModelError where it can read none, CharterError where there are too few."""
     noise = generator(node.seed, "draw", number)
     datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
     cap = node.charter.index_cap
@@ -161,19 +163,27 @@ def draw(number: int, epoch: int, node: Node, rules: Rules) -> Drawn:
     ids = [
         QuestionId(datasets[int(noise.integers(len(datasets)))], epoch, int(noise.integers(cap))) for _ in range(rules.questions)
     ]
-    for _ in range(cap):
-        if not ids:
+    anything = False  # that the policy can read
+    for looked in range(cap):
+        if not ids or (looked >= LOOKED and not anything):
             break
+        pause_point()
         made = node.verifier.questions([(one.dataset, seed_of(node.charter.digest, node.origin, one)) for one in ids])
         again = []
         for one, question in zip(ids, made, strict=True):
             readable = fits(node, rules, question)
+            anything = anything or readable
             if readable and split_of(question.dataset, question.text) == "train" and one not in chosen:
                 chosen[one] = question
             else:
                 dataset = one.dataset if readable else datasets[(datasets.index(one.dataset) + 1) % len(datasets)]
                 again.append(QuestionId(dataset, epoch, (one.index + 1) % cap))
         ids = again
+    if ids and not anything:
+        raise ModelError(
+            f"This model reads {rules.context} tokens at a time, and the questions are longer.",
+            "Choose another model, or other specialties.",
+        )
     if ids:
         raise CharterError(
             f"{node.charter.name} has too few questions for {rules.questions} a round.", "Lower learning.questions."
