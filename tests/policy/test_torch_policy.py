@@ -294,6 +294,7 @@ def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(llama):
         torch.AcceleratorError("CUDA error: out of memory"),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"),
+        RuntimeError("could not create a primitive"),
     ],
 )
 def test_what_libraries_say_for_want_of_memory_is_understood(error):
@@ -308,6 +309,7 @@ def test_what_libraries_say_for_want_of_memory_is_understood(error):
         RecursionError("maximum recursion depth exceeded"),
         torch.AcceleratorError("CUDA error: device-side assert triggered"),
         RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        RuntimeError("could not create a primitive descriptor for the matmul primitive"),
     ],
 )
 def test_a_fault_is_not_taken_for_want_of_memory(error):
