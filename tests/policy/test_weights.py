@@ -38,16 +38,17 @@ def test_arrays_of_several_precisions_stand_in_one_file(some, tmp_path):
     assert all(one.offset % 4 == 0 for one in weights.stored(tmp_path / "ours").values())
 
 
-def test_rounded_to_bfloat16_small_steps_are_there_on_average_and_what_fits_stays():
+@pytest.mark.parametrize(("precision", "kind", "scale"), [("BF16", torch.bfloat16, 1e-5), ("F16", torch.float16, 1e-6)])
+def test_rounded_to_fewer_bits_small_steps_are_there_on_average_and_what_fits_stays(precision, kind, scale):
     noise = np.random.default_rng(0)
-    before = torch.tensor(noise.normal(size=(1000, 100), scale=0.02)).bfloat16().float().numpy()
-    step = noise.normal(size=before.shape, scale=1e-5).astype(np.float32)
-    after = weights.widened(weights.narrowed(before + step, "BF16", noise))
+    before = torch.tensor(noise.normal(size=(1000, 100), scale=0.02)).to(kind).float().numpy()
+    step = noise.normal(size=before.shape, scale=scale).astype(np.float32)
+    after = weights.widened(weights.narrowed(before + step, precision, noise))
     survives = float(((after - before) * step).sum() / (step * step).sum())
     assert survives == pytest.approx(1.0, abs=0.1)
-    nearest = torch.tensor(before + step).bfloat16().float().numpy()
+    nearest = torch.tensor(before + step).to(kind).float().numpy()
     assert float(((nearest - before) * step).sum() / (step * step).sum()) < 0.6
-    assert np.array_equal(weights.widened(weights.narrowed(before, "BF16", noise)), before)
+    assert np.array_equal(weights.widened(weights.narrowed(before, precision, noise)), before)
 
 
 def test_a_precision_that_is_none_of_ours_is_no_weight(tmp_path):

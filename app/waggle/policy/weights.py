@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+DROPPED = {"F16": 13, "BF16": 16}  # bits of fp32 that a number loses
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,15 @@ def widened(array: NDArray[Any]) -> Array:
 
 
 def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
-    """In the precision of a file. To bfloat16 it is rounded stochastically: what is smaller than the distance of two of its
-    numbers, as most steps of reinforcement learning are, is right on average, where the nearest would lose it."""
-    if precision != "BF16":
+    """In the precision of a file. To fewer bits it is rounded stochastically: what is smaller than the distance of two numbers,
+    as most steps of reinforcement learning are, is right on average, where the nearest would lose it."""
+    if precision not in DROPPED:
         return weight.astype(STORED[precision])
+    dropped = DROPPED[precision]
     bits: NDArray[np.uint32] = np.ascontiguousarray(weight, np.float32).view(np.uint32)
-    bits = bits + noise.integers(0, 1 << 16, weight.shape, np.uint16)
-    return (bits >> 16).astype(np.uint16)
+    bits = bits + noise.integers(0, 1 << dropped, weight.shape, np.uint16)
+    kept = bits >> dropped
+    return kept.astype(np.uint16) if precision == "BF16" else (kept << dropped).view(np.float32).astype(STORED[precision])
 
 
 def _precision(array: NDArray[Any]) -> str:
