@@ -100,11 +100,11 @@ def clean_seconds(slices: Sequence[Slice]) -> dict[str, float]:
 
 def summary(slices: Sequence[Slice]) -> str:
     """A line for each decoder, and how much of it is clean."""
-    lines = [f"{name:<14}{seconds / 60:8.1f} minutes without a finding\n" for name, seconds in clean_seconds(slices).items()]
+    clean = [f"{name:<14}{seconds / 60:8.1f} minutes without a finding\n" for name, seconds in clean_seconds(slices).items()]
     hours = sum(each.seconds for each in slices) / 3600
     cpu = sum(each.cpu_seconds for each in slices) / 3600
     return (
-        "".join(lines) + f"{hours:.1f} hours ({cpu:.1f} of a core), {sum(each.executions for each in slices):,} inputs in all\n"
+        "".join(clean) + f"{hours:.1f} hours ({cpu:.1f} of a core), {sum(each.executions for each in slices):,} inputs in all\n"
     )
 
 

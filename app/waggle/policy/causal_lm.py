@@ -77,9 +77,7 @@ class CausalLM:
     @property
     def sharing_heads(self) -> int:
         """How many query heads share the keys and values of one."""
-        config = self.holder.config
-        heads: int = config.num_attention_heads
-        return heads // int(getattr(config, "num_key_value_heads", None) or heads)
+        return self.configuration.num_attention_heads // self.configuration.num_key_value_heads
 
     @property
     def bytes_per_token(self) -> int:

@@ -13,7 +13,6 @@ from safetensors import SafetensorError
 
 from waggle.errors import ExportError
 from waggle.policy import adapters, configuration, weights
-from waggle.policy.adapters import names
 from waggle.policy.checkpoint import ADAPTERS, WEIGHTS, Saved
 from waggle.policy.hub import WORDS, model_of
 from waggle.rl.noise import generator
@@ -86,7 +85,7 @@ def _fuse(trained: Exported, path: Path) -> None:
 
     def fused(name: str) -> NDArray[Any]:
         module, kept = name.removesuffix(".weight"), base[name].read()
-        if names(module)[0] not in learned:
+        if adapters.names(module)[0] not in learned:
             return kept
         whole = adapters.fused(module, weights.widened(kept), learned)
         return weights.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
