@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from swarm.live import SOON, fresh_identity
-from waggle.errors import CharterError
+from waggle.errors import CharterError, SwarmError
 from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import text_of
 from waggle.swarm.invite import MAX_SEEDS, Invite
@@ -47,3 +47,14 @@ async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refuse
                 await visit(invite, "127.0.0.1")
     finally:
         await seed.close()
+
+
+async def test_a_proxy_that_cannot_be_used_is_no_absence_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
+    with pytest.raises(SwarmError, match="proxy cannot be used"):
+        await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
+    monkeypatch.delenv("all_proxy")
+    found = await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
+    assert found == Visited(charter=None, answered=False, members=0)

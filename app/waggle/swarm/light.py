@@ -66,9 +66,22 @@ def is_light(options: SwarmOptions) -> bool:
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
+    if not options.gateways:
+        raise SwarmError(
+            "This computer can take part through gateways alone, and none is named.",
+            "Name the gateway of a member in swarm.gateways.",
+        )
+    charter = await find_charter(options.gateways, digest)
+    if charter is None:
+        raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+    return charter
+
+
+async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None:
+    """The same; None where no gateway answers. Raises SwarmError for what stands on this side, and CharterError."""
     wrong: CharterError | None = None
     async with _client() as client:
-        for address, _ in map(_pinned, options.gateways[:MAX_GATEWAYS]):
+        for address, _ in map(_pinned, gateways[:MAX_GATEWAYS]):
             try:
                 async with asyncio.timeout(CALL_S):  # in all: one that gives a byte now and then is not there
                     document = await _document(client, re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER)
@@ -80,12 +93,7 @@ async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
                 wrong = error
     if wrong is not None:
         raise wrong
-    if not options.gateways:
-        raise SwarmError(
-            "This computer can take part through gateways alone, and none is named.",
-            "Name the gateway of a member in swarm.gateways.",
-        )
-    raise SwarmError("No gateway of this swarm answers.", "Check the internet connection, or ask for another gateway.")
+    return None
 
 
 def _client() -> httpx2.AsyncClient:

@@ -13,7 +13,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.dht import Dht, PeerAway, open_dht
 from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
-from waggle.swarm.light import LightConnection, fetch_charter
+from waggle.swarm.light import LightConnection, find_charter
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.services import Services
 from waggle.swarm.shim import has_hivemind
@@ -74,12 +74,13 @@ async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Vi
             "This computer can take part through gateways alone, and this invite names none.",
             "Ask for an invite from a member whose node lends its web port.",
         )
-    options = SwarmOptions(gateways=invite.gateways)
-    try:
+    charter: Charter | None = None
+    with suppress(TimeoutError):
         async with asyncio.timeout(patience):
-            charter = await fetch_charter(options, invite.charter)
-    except (SwarmError, TimeoutError):  # none of them is there
+            charter = await find_charter(invite.gateways, invite.charter)
+    if charter is None:
         return Visited(None, answered=False, members=0)
+    options = SwarmOptions(gateways=invite.gateways)
     joined = asyncio.Event()
     admission = Admission(charter, visitor.peer_id, invite.key)
     gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
