@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from swarm.live import Ear, fresh_identity, options
 from waggle import paths
-from waggle.engine import swarms
+from waggle.engine import others, swarms
 from waggle.engine.choices import Choices
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
@@ -17,6 +17,7 @@ from waggle.settings import Learning, Settings, Swarm, Web
 from waggle.swarm import admission, book, invite
 from waggle.swarm.book import Book, Entry
 from waggle.swarm.identity import text_of
+from waggle.swarm.light import is_light
 from waggle.swarm.node import SwarmNode
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
@@ -210,7 +211,8 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
     assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
 
 
-async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier):
+@pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
+async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier, light):
     private = replace(OTHER, name="Ours", admission=admission.public_of(key := admission.new_key()))
     own = fresh_identity(tmp_path, "lender")
     lender = SwarmNode(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
@@ -218,26 +220,67 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
-        known = Swarms(home, Settings(swarm=Swarm(light=True)), again_to(reasons), unasked)
+        known = Swarms(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
         assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
     finally:
         await lender.close()
     assert home.admission(private.digest.hex()).read_bytes() == key
-    chosen = swarms.applied(home, Settings(swarm=Swarm(light=True)))
+    chosen = swarms.applied(home, Settings(swarm=Swarm(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
+    assert is_light(others.options_of(home, chosen)), "whatever its settings say of all swarms"
     joined = Swarms(home, chosen, again_to(reasons), unasked)
     joined.charter = private
     (written,) = await joined.obey(commands.WriteInvite(id="3"))
     assert written.link == link
 
 
+async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answers_too(home, known, tmp_path, verifier):
+    own = fresh_identity(tmp_path, "lender")
+    lender = SwarmNode(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
+    try:
+        await lender.start()
+        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(own.peer_id)}"
+        for seed, light in ((dead, True), ((await lender.addresses())[0], False)):
+            link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,), gateways=(gateway,)))
+            (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+            assert looked.answered
+            await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+            assert is_light(others.options_of(home, swarms.applied(home, LOOPBACK))) == light
+    finally:
+        await lender.close()
+
+
+def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_nobody_a_light_client(home, known):
+    gateway = "wss://example.org/gateway"
+    entry = Entry(charter=OTHER.digest.hex(), created=True)
+    for found in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
+        book.write(home.swarms, Book(entries=(found,), active=found.charter))
+        chosen = swarms.applied(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
+        assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
+        assert not chosen.swarm.light
+
+
+async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_its_seeds_unless_told_not_to(
+    home, reasons, tmp_path
+):
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
+    through = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+    for light, said in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
+        with pytest.raises(SwarmError, match=said):
+            await Swarms(home, through, again_to(reasons), unasked, lambda light=light: light).obey(
+                commands.ReadInvite(id="1", link=link)
+            )
+
+
 async def test_where_there_is_no_hivemind_an_invite_without_a_gateway_is_refused_in_words(known, monkeypatch, tmp_path):
     monkeypatch.setattr("waggle.swarm.visit.has_hivemind", lambda: False)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
-    with pytest.raises(SwarmError, match="this invite names none"):
+    with pytest.raises(SwarmError, match="takes part through gateways alone, and this invite names none"):
         await known.obey(commands.ReadInvite(id="1", link=link))
 
 

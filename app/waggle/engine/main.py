@@ -175,7 +175,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             teller.tell(StartedAgain(reason=desk.reason))
         lifecycle.person = Person(home, history, lifecycle.start_again)
         lifecycle.models = models.Models(home, chosen, choices.change, lifecycle.start_again)
-        lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again, choices.change)
+        lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again, choices.change, lambda: choices.now.swarm.light)
         desk.sit(lifecycle)
         stack.callback(desk.rise)
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))

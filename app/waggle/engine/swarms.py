@@ -24,7 +24,7 @@ from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.book import Entry
 from waggle.swarm.dht import require_port
-from waggle.swarm.visit import visit
+from waggle.swarm.visit import Visited, visit
 from waggle.tasks import charter as charters
 from waggle.tasks import offered
 from waggle.tasks.charter import Charter
@@ -49,8 +49,17 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     port = chosen.swarm.port or _free(chosen.swarm.host, entry.port)
     if not known.active:
         return replace(chosen, swarm=replace(chosen.swarm, port=port))
-    gateways = entry.gateways or chosen.swarm.gateways
-    return replace(chosen, swarm=replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, port=port))
+    gateways, light = entry.gateways or chosen.swarm.gateways, chosen.swarm.light or _is_by_web(entry)
+    there = replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, light=light, port=port)
+    return replace(chosen, swarm=there)
+
+
+def _is_by_web(entry: Entry) -> bool:
+    """Whether the gateways of its invites are the way in: they name nobody else, or nobody else answers here.
+
+    Not into a swarm that was created here: it is this computer that others look for.
+    """
+    return bool(entry.gateways) and not entry.created and (entry.only_by_web or not entry.seeds)
 
 
 def is_with_others(entry: Entry | None) -> bool:
@@ -79,12 +88,15 @@ def _free(host: str, port: int) -> int:
 class Swarms:
     """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
 
+    `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
     `addresses` are this node's, once it has some.
     """
 
-    def __init__(self, home: paths.Home, chosen: Settings, again: Again, change: Change) -> None:
-        self._home, self._chosen, self._again, self._change = home, chosen, again, change
-        self._looked: dict[str, invite.Invite] = {}
+    def __init__(
+        self, home: paths.Home, chosen: Settings, again: Again, change: Change, light: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._home, self._chosen, self._again, self._change, self._light = home, chosen, again, change, light
+        self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
         self._one_at_a_time = asyncio.Lock()
         self.charter: Charter | None = None  # that of now
         self.addresses: Addresses = _nowhere
@@ -178,7 +190,7 @@ class Swarms:
         here: Charter | None = None
         with suppress(CharterError):  # not met before
             here = self._kept(digest)
-        seen = await visit(read, self._chosen.swarm.host, by_web=self._chosen.swarm.light)
+        seen = await visit(read, self._chosen.swarm.host, by_web=self._light())
         charter = seen.charter or here
         if charter is None:
             raise SwarmError(
@@ -188,7 +200,7 @@ class Swarms:
         if charter.is_private:
             admission.require(charter, read.key)
         self._keep(charter, b"")
-        self._looked[digest] = read
+        self._looked[digest] = read, seen
         known = book.read(self._home.swarms).entry(digest)
         alone = self._chosen.swarm.solo
         shown = replace(self._shown(charter, known), members=seen.members, ends_solo=alone)
@@ -203,7 +215,7 @@ class Swarms:
         if charter != charters.first_swarm() or looked:
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
-            self._keep(charter, looked.key)
+            self._keep(charter, looked[0].key)
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == charters.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
@@ -272,12 +284,18 @@ class Swarms:
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
-def _entry(digest: str, entry: Entry | None, looked: invite.Invite | None) -> Entry:
+def _entry(digest: str, entry: Entry | None, looked: tuple[invite.Invite, Visited] | None) -> Entry:
     """What the book says after joining: the newest invite's seeds and gateways first."""
     before = entry or Entry(charter=digest, added_at=time.time())
-    seeds = dict.fromkeys((*(looked.seeds if looked else ()), *before.seeds))
-    gateways = dict.fromkeys((*(looked.gateways if looked else ()), *before.gateways))
-    return replace(before, seeds=tuple(seeds)[: invite.MAX_SEEDS], gateways=tuple(gateways)[: invite.MAX_GATEWAYS])
+    if looked is None:
+        return before
+    read, seen = looked
+    return replace(
+        before,
+        seeds=tuple(dict.fromkeys((*read.seeds, *before.seeds)))[: invite.MAX_SEEDS],
+        gateways=tuple(dict.fromkeys((*read.gateways, *before.gateways)))[: invite.MAX_GATEWAYS],
+        only_by_web=seen.only_by_web if seen.answered and read.seeds else before.only_by_web,
+    )
 
 
 def _digest(charter: Charter) -> str:

@@ -23,7 +23,10 @@ HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """`charter` is the hash in hex; `port` is the one this node was last reached at there, so that invites stay true."""
+    """`charter` is the hash in hex; `port` is the one this node was last reached at there, so that invites stay true.
+
+    `only_by_web`: of all that its newest invite names, a gateway alone answered here.
+    """
 
     charter: Hash
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_SEEDS)] = ()
@@ -32,6 +35,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     added_at: float = 0.0
     members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when it was last asked
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    only_by_web: bool = False
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):

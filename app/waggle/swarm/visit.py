@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.errors import CharterError, SwarmError
@@ -25,24 +25,35 @@ SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen t
 
 @dataclass(frozen=True)
 class Visited:
-    """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now."""
+    """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now.
+
+    `only_by_web`: the seeds were called in vain, and a gateway answered.
+    """
 
     charter: Charter | None
     answered: bool
     members: int
+    only_by_web: bool = False
 
 
 async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> Visited:
-    """Look for so many seconds at most. SwarmError where the network cannot be opened, CharterError where all who answer lie."""
+    """Look for so many seconds at most, among the seeds and then the gateways; `by_web`: among these alone.
+
+    Raises SwarmError where the network cannot be opened, and CharterError where all who answer lie.
+    """
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = identity.load_or_create(Path(folder) / "identity.key")
         if by_web or not has_hivemind() or not invite.seeds:
             return await _look_by_web(invite, visitor, patience)
         dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=invite.charter), port=0)
         try:
-            return await _look(dht, invite, patience)
+            found = await _look(dht, invite, patience)
         finally:
             await dht.close()
+        if found.answered or not invite.gateways:
+            return found
+        found = await _look_by_web(invite, visitor, patience)
+        return replace(found, only_by_web=found.answered)
 
 
 async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
@@ -71,7 +82,7 @@ async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Vi
     """The same through the gateways."""
     if not invite.gateways:
         raise SwarmError(
-            "This computer can take part through gateways alone, and this invite names none.",
+            "This computer takes part through gateways alone, and this invite names none.",
             "Ask for an invite from a member whose node lends its web port.",
         )
     charter: Charter | None = None
