@@ -56,21 +56,25 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
         assert await others.charter_of(home, chosen) == charter
 
 
-async def test_where_there_is_no_hivemind_a_node_trains_alone_and_says_what_is_missing(
-    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("told", [False, True], ids=["no hivemind", "told to call no peers"])
+async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_alone_and_says_so(
+    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     home = paths.Home(tmp_path / "home").prepare()
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    chosen = Settings(swarm=Swarm(light=told, seeds=(seed,) if told else (), host="127.0.0.1"))
     async with AsyncExitStack() as stack:
         windows = stack.enter_context(monkeypatch.context())
-        windows.setitem(sys.modules, "hivemind", None)  # type: ignore[arg-type] # nobody finds it there
+        if not told:
+            windows.setitem(sys.modules, "hivemind", None)  # type: ignore[arg-type] # nobody finds it there
         teller = Teller(tmp_path)
         stack.callback(teller.close)
         own = fresh_identity(tmp_path, "own")
-        node = await others.join(home, Settings(), first_swarm(), own, verifier, teller, stack)
+        node = await others.join(home, chosen, first_swarm(), own, verifier, teller, stack)
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         with pytest.raises(SwarmError, match="none is named"):
-            await others.charter_of(home, Settings(swarm=Swarm(charter="ff" * 32)))
+            await others.charter_of(home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=told)))
     assert (teller.state.reach, teller.state.way) == ("alone", "gateway")
     (warned,) = teller.state.warnings
     assert "none is named" in warned.title

@@ -105,7 +105,7 @@ async def join(
     if light.is_light(options) and not options.gateways:
         teller.tell(
             events.Warned(
-                title="This computer can take part through gateways alone, and none is named.",
+                title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
             )
         )

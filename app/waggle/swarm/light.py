@@ -60,15 +60,15 @@ FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
 
 
 def is_light(options: SwarmOptions) -> bool:
-    """Whether to take part through gateways: by choice, or because there is no hivemind here; without one a node is alone."""
-    return not has_hivemind() or (options.light and bool(options.gateways))
+    """Whether to take part through gateways alone: by choice, or because there is no hivemind here. Without any it is alone."""
+    return options.light or not has_hivemind()
 
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
     """Ask the gateways for the charter of this hash, and check it; raises SwarmError, and CharterError for a wrong one."""
     if not options.gateways:
         raise SwarmError(
-            "This computer can take part through gateways alone, and none is named.",
+            "This computer takes part through gateways alone, and none is named.",
             "Name the gateway of a member in swarm.gateways.",
         )
     charter = await find_charter(options.gateways, digest)
