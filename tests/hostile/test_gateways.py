@@ -140,7 +140,7 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
         return found
 
     node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
-    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read))  # type: ignore[assignment]
+    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     assert [await node._list() for _ in range(3)] == [found] * 3
     assert reads == 3
     node.limit(1000.0)

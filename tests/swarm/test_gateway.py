@@ -24,15 +24,19 @@ from waggle.engine import others
 from waggle.errors import CharterError, SwarmError
 from waggle.settings import Settings, Swarm
 from waggle.swarm import announcement as announcements
-from waggle.swarm import gateway, light
+from waggle.swarm import directory, gateway, light
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import Gates, LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, ReachFound
 from waggle.swarm.node import SwarmNode
+from waggle.swarm.pool import Pool
+from waggle.swarm.traffic import Traffic
+from waggle.swarm.trust import Trust
 from waggle.swarm.web import Web
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
@@ -379,6 +383,55 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
             assert await node.dht.pull(origin.peer_id, hashlib.sha256(b"made up").digest(), 1.0) == b"made up"
             with pytest.raises(PeerAway):
                 await node.dht.lodge(bytes(32), b"mine")
+        finally:
+            await node.close()
+
+
+class Counted(Traffic):
+    """Says what the directory was charged with, and what went out."""
+
+    came = left = 0
+
+    def read(self, size: int) -> None:
+        self.came += size
+
+    def sent(self, size: int) -> None:
+        self.left += size
+
+
+async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_the_limit(
+    charter: Charter, verifier: Verifier, identity: Identity, tmp_path: Path
+) -> None:
+    origin = fresh_identity(tmp_path, "origin")
+    known = {origin.peer_id: announcements.signed(announced(charter), origin)}
+
+    async def listed() -> dict[bytes, bytes]:
+        return known
+
+    async with (
+        lending(charter, fresh_identity(tmp_path, "one"), listed=listed) as (one, _),
+        lending(charter, fresh_identity(tmp_path, "two"), listed=listed) as (two, _),
+    ):
+        traffic, ear, member = Counted(), Ear(), Admission(charter, identity.peer_id)
+        chosen = options(gateways=(one, two))
+        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None, traffic)
+        try:
+            await node.start()
+            await ear.hear(ReachFound, lambda news: news.peers == 2)
+            gathering = Gathering(
+                chosen, charter, member, identity.peer_id, verifier, ear, time.time,
+                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(),
+            )  # fmt: skip
+            assert (await gathering._read(node)).keys() == known.keys()
+            assert traffic.came == 2 * sum(len(peer_id) + len(signed) for peer_id, signed in known.items())
+
+            traffic.limit = 50_000.0
+            began, blob = time.monotonic(), bytes(10_000)
+            for sha256 in (bytes(32), bytes([1] * 32)):
+                for _ in range(2):  # what is there already is not sent again
+                    assert len(await node.dht.lodge(sha256, blob)) == 2
+            assert time.monotonic() - began >= 3 * len(blob) / traffic.limit, "the first goes at once"
+            assert traffic.left == 4 * len(blob)
         finally:
             await node.close()
 

@@ -73,6 +73,8 @@ class Connected:
 class Dht:
     """One life of p2pd. When it dies, `ended` returns and this object is closed and replaced."""
 
+    copies = 5  # replicas of a shard, each of which answers with all that it holds
+
     def __init__(self, hivemind: types.SimpleNamespace, p2p: Any, node: Any) -> None:
         self._hivemind = hivemind
         self._p2p = p2p

@@ -18,6 +18,11 @@ class Network(Protocol):
         """Signed announcements by peer id, each of them verified."""
         ...
 
+    @property
+    def copies(self) -> int:
+        """How often what is read comes in, each time from somebody else."""
+        ...
+
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
         """Leave a payload with those who give it out for us; their peer ids, none where we do that ourselves."""
         ...

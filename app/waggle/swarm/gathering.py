@@ -21,19 +21,17 @@ from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.traffic import Traffic
+from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
-REPLICAS = 5  # of a shard, each of which answers with all that it holds
 MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
-PAY_S = 0.25  # between two looks whether the limit of traffic lets more in
 NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
 
 
@@ -122,8 +120,9 @@ class Gathering:
 
     async def read(self, connection: Door) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
-        found = await connection.dht.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._traffic.read(REPLICAS * sum(len(origin) + len(blob) for origin, blob in found.items()))
+        network = connection.dht
+        found = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in found.items()))
         return found
 
     async def _read(self, connection: Door) -> dict[bytes, Announcement]:

@@ -45,6 +45,7 @@ from waggle.swarm.invite import MAX_GATEWAYS
 from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.shim import has_hivemind
+from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.web import CHARTER, GATEWAY, WAITING
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL, Charter
@@ -177,11 +178,14 @@ class Gate:
 class Gates:
     """The gateways that are open now, as one network."""
 
-    def __init__(self, charter: bytes, admission: Admission, tell: Callable[[News], None]) -> None:
+    def __init__(
+        self, charter: bytes, admission: Admission, tell: Callable[[News], None], traffic: Traffic | None = None
+    ) -> None:
         self.open: dict[str, Gate] = {}
         self._charter = charter
         self._admission = admission
         self._tell = tell
+        self._traffic = traffic or Traffic()
         self._hiding: dict[str, int] = {}
 
     async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
@@ -201,13 +205,22 @@ class Gates:
                 found[origin] = signed
         return found
 
+    @property
+    def copies(self) -> int:
+        """Every gateway shows all that it knows."""
+        return len(self.open)
+
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
-        """Leave it with up to two gateways."""
+        """Leave it with up to two gateways, each as soon as a limit that the person set lets so much out."""
         holders = []
         for gate in list(self.open.values())[:2]:
             with suppress(PeerAway):  # the other one may take it
-                if sha256 not in gate.lodged and (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
-                    gate.lodged.append(sha256)
+                if sha256 not in gate.lodged:
+                    while not self._traffic.may_send(len(blob)):
+                        await asyncio.sleep(PAY_S)
+                    self._traffic.sent(len(blob))
+                    if (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
+                        gate.lodged.append(sha256)
             if sha256 in gate.lodged:
                 holders.append(gate.peer_id)
         if not holders:
@@ -284,6 +297,7 @@ class LightConnection:
         admission: Admission,
         tell: Callable[[News], None],
         joined: Callable[[], None],
+        traffic: Traffic | None = None,
     ) -> None:
         self._options = options
         self._identity = identity
@@ -291,7 +305,7 @@ class LightConnection:
         self._admission = admission
         self._tell = tell
         self._joined = joined
-        self._gates = Gates(charter, admission, tell)
+        self._gates = Gates(charter, admission, tell, traffic)
         self._told: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -103,11 +103,12 @@ class SwarmNode:
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
             source=self._source, may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
+        joined = self._offers.renew
         self._connection: Door = Connection(
-            options, identity, services, hear, met=self._meet, joined=self._offers.renew, trusted=self._trust.trusted
+            options, identity, services, hear, met=self._meet, joined=joined, trusted=self._trust.trusted
         )
         if is_light(options):
-            self._connection = LightConnection(options, identity, self._digest, self._admission, hear, self._offers.renew)
+            self._connection = LightConnection(options, identity, self._digest, self._admission, hear, joined, self._traffic)
         self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []

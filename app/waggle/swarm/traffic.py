@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 WINDOW_S = 5.0
+PAY_S = 0.25  # between two looks whether a limit lets more through
 DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
 SOURCE = 0.25  # of what the directory may send: so much of it one peer or address range has at most
 OUT, IN, TOLD, READ, LODGED = range(5)
