@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
 from waggle.gui.language import from_right
@@ -27,7 +28,7 @@ class RailButton(QToolButton):
 
     def __init__(self, look: Look, icon: str, words: str) -> None:
         super().__init__()
-        self._look, self._icon, self._words, self._compact = look, icon, words, False
+        self._look, self._icon, self._words, self._compact, self.bare = look, icon, words, False, False
         self.setAccessibleName(words)
         self.setProperty("kind", "rail")
         look.changed.connect(self._tint)
@@ -37,11 +38,23 @@ class RailButton(QToolButton):
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
         restyle(self, "compact", compact)
-        under, beside = Qt.ToolButtonStyle.ToolButtonTextUnderIcon, Qt.ToolButtonStyle.ToolButtonTextBesideIcon
-        self.setToolButtonStyle(under if compact else beside)
-        rail, compact_rail = self._look.size["rail"] - 24, self._look.size["rail_compact"] - 20
-        self.setFixedSize(QSize(compact_rail, self._look.px(52)) if compact else QSize(rail, self._look.px(40)))
+        self.set_height(self.wanted())
         self._tint()
+
+    def wanted(self) -> int:
+        """How high it is where there is room."""
+        return self._look.px(52 if self._compact else 40)
+
+    def set_height(self, height: int) -> None:
+        """Lower than it wants to be, where large words meet a low window: at last the icon says it alone."""
+        bare = self._compact and height < self._look.px(46)
+        size = self._look.size
+        self.setFixedSize(
+            size["icon"] + 18 if bare else size["rail_compact"] - 20 if self._compact else size["rail"] - 24, height
+        )
+        if bare != self.bare:
+            self.bare = bare
+            self._tint()
 
     def _tint(self) -> None:
         chosen, side = self.isChecked(), self._look.size["icon"]
@@ -50,7 +63,9 @@ class RailButton(QToolButton):
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
         shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
-        set_tip(self, "" if shown == self._words else self._words)
+        under = Qt.ToolButtonStyle.ToolButtonIconOnly if self.bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
+        self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        set_tip(self, "" if shown == self._words and not self.bare else self._words)
         self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -86,9 +101,26 @@ class Rail(QFrame):
         side = 10 if compact else 12
         self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
-        self.setFixedWidth(self._look.size["rail_compact" if compact else "rail"])
+        self._compact = compact
         for made in self._buttons.values():
             made.set_compact(compact)
+        self._fit()
+
+    def _set_width(self, *, bare: bool) -> None:
+        size = self._look.size
+        self.setFixedWidth(size["icon"] + 38 if bare else size["rail_compact" if self._compact else "rail"])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """All pages fit into a window of any height."""
+        buttons = self._buttons.values()
+        others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
+        for made in buttons:
+            made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
+        self._set_width(bare=any(made.bare for made in buttons))
 
     def show_chosen(self, page: str) -> None:
         self._buttons[page].setChecked(True)

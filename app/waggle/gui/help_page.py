@@ -13,7 +13,8 @@ from waggle.gui.frame import PAGES
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, head_edges, page_head, row, text
+from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, row, text
 from waggle.gui.reading import Place, being_read
 from waggle.gui.report import report
 from waggle.gui.words import later, told, tr, visible

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QMenu
 from waggle import paths
 from waggle.gui.digest import digest
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, head_edges, menu_button, page_head, text
+from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, menu_button, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.resting import hindrance
 from waggle.gui.stepper import Stepper

@@ -14,7 +14,6 @@ from waggle.gui.words import tip
 # Peers' own hues; honey is never among them: it is kept for oneself.
 BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
 HUES = {"light": ("#28658A", "#21694A", "#8A4B6B", "#6B5A9A", "#5F6A2C", "#2C7477"), "dark": BRIGHT, "high_contrast": BRIGHT}
-CHIP = 22
 CORNERS = [(math.cos(math.radians(60 * i + 30)), math.sin(math.radians(60 * i + 30))) for i in range(6)]
 CHIP_INK = {"accent": "accent_text", "good": "good", "bad": "bad", "peer": "peer"}  # any other tone: text_soft
 
@@ -116,8 +115,9 @@ def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
 
 
 def chip_width(look: Look, words: str, *, icon: bool, bare: bool = False) -> float:
-    left = 0 if bare else 7 if icon else 9
-    return left + (18 if icon else 0) + QFontMetricsF(look.font("tag")).horizontalAdvance(words) + (0 if bare else 9)
+    left = 0 if bare else look.px(7 if icon else 9)
+    room = QFontMetricsF(look.font("tag")).horizontalAdvance(words)
+    return left + (look.px(18) if icon else 0) + room + (0 if bare else look.px(9))
 
 
 def draw_chip(
@@ -126,19 +126,20 @@ def draw_chip(
     """Sign, number, reason on a tinted ground; tone "bare" has none. Returns the width used, at most `room`."""
     bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
     width = min(room, chip_width(look, words, icon=bool(icon), bare=bare))
-    x, y = corner.x(), corner.y()
-    whole = QRectF(x, y, width, CHIP)
+    x, y, height = corner.x(), corner.y(), look.size["chip"]
+    whole = QRectF(x, y, width, height)
     if not bare:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(look.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
-        painter.drawRoundedRect(whole, CHIP / 2, CHIP / 2)
-    left = x + (0 if bare else 7 if icon else 9)
+        painter.drawRoundedRect(whole, height / 2, height / 2)
+    left = x + (0 if bare else look.px(7 if icon else 9))
     if icon:
-        look.draw_icon(painter, icon, ink, sided(painter, QRectF(left, y + 4, 14, 14), whole))
-        left += 18
+        side = look.px(14)
+        look.draw_icon(painter, icon, ink, sided(painter, QRectF(left, y + (height - side) / 2, side, side), whole))
+        left += look.px(18)
     painter.setFont(look.font("tag"))
     painter.setPen(look.colour(ink))
-    space = QRectF(left, y, x + width - left - (0 if bare else 6), CHIP)
+    space = QRectF(left, y, x + width - left - (0 if bare else look.px(6)), height)
     cut = QFontMetricsF(look.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
     room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
     painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
@@ -170,7 +171,7 @@ class Sign(Painted):
     """One icon from the set, tinted."""
 
     def __init__(self, look: Look, name: str, role: str, size: int = 16) -> None:
-        super().__init__(look, QSize(size, size))
+        super().__init__(look, QSize(look.px(size), look.px(size)))
         self._shown = (name, role)
 
     def show_sign(self, name: str, role: str) -> None:
@@ -245,7 +246,7 @@ class Chip(Painted):
 
     def __init__(self, look: Look, words: str = "", tone: str = "plain", icon: str = "") -> None:
         super().__init__(look)
-        self.setFixedHeight(CHIP)
+        self.setFixedHeight(look.size["chip"])
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._shown, self._whole = ("", "", ""), ""
         self.say(words, tone, icon)
@@ -261,10 +262,10 @@ class Chip(Painted):
 
     def sizeHint(self) -> QSize:
         words, tone, icon = self._shown
-        return QSize(math.ceil(chip_width(self.look, words, icon=bool(icon), bare=tone == "bare")), CHIP)
+        return QSize(math.ceil(chip_width(self.look, words, icon=bool(icon), bare=tone == "bare")), self.look.size["chip"])
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(min(60, self.sizeHint().width()), CHIP)
+        return QSize(min(self.look.px(60), self.sizeHint().width()), self.look.size["chip"])
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         words, tone, icon = self._shown

@@ -277,8 +277,9 @@ class Button(QPushButton):
             return
         role = "on_accent" if self._kind == "primary" else "text_soft"
         gap = 4 if self.text() and self.layoutDirection() == QGuiApplication.layoutDirection() else 0
-        self.setIcon(self._look.icon(self._icon, role, 18, gap))
-        self.setIconSize(QSize(18 + gap, 18))
+        side = self._look.px(18)
+        self.setIcon(self._look.icon(self._icon, role, side, gap))
+        self.setIconSize(QSize(side + gap, side))
 
 
 def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
@@ -370,15 +371,3 @@ class Scrolled(QScrollArea):
         bar = self.verticalScrollBar()
         beside = edge - (bar.sizeHint().width() if bar.maximum() > 0 else 0)
         self._inner.setContentsMargins(*edges(edge, 0, beside, below))
-
-
-def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
-    """Title and actions on one line; what the page says in a sentence has all of the next one."""
-    name = text(look, title, "title")
-    name.setFixedHeight(look.px(40))
-    return column(row((name, 1), *actions), line, gap=0)
-
-
-def head_edges(edge: int, *, compact: bool, below: int = 0) -> Edges:
-    """Room around a page's head."""
-    return edge, 12 if compact else 22, edge, below

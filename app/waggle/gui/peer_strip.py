@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame
 
 from waggle.gui.keys import BLOCK, MUTE, written
 from waggle.gui.look import Look
-from waggle.gui.paint import CHIP, Avatar, Chip
+from waggle.gui.paint import Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
 from waggle.gui.pausing import command_id
 from waggle.gui.peer_table import SIGNS, name_of
@@ -49,7 +49,7 @@ class PeerStrip(QFrame):
         self._sign, self._hindrance = Chip(look), Line(look, role="caption", tone="text_faint")
         self._says = text(look, tr(HINT), "small", "soft", wrap=True)
         self._head = held(row(self._name, self._sign, (self._hindrance, 1), gap=10))
-        self._head.setFixedHeight(max(CHIP, self._name.sizeHint().height()))
+        self._head.setFixedHeight(max(look.size["chip"], self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
         self._acts: dict[Choice, QAction] = {}
         for choice, (verb, _, icon, _, keys) in OFFERED.items():

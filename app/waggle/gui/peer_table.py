@@ -158,9 +158,11 @@ class PeerCell(QStyledItemDelegate):
             draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
             left = 46.0
         elif icon:
-            tone = TONES[peer.connection] if at == 1 and not faded else ink
-            self._look.draw_icon(painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - 8, 16, 16), place))
-            left = 34.0
+            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._look.size["icon_small"]
+            self._look.draw_icon(
+                painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
+            )
+            left = side + 18.0
         self._words(painter, sided(painter, place.adjusted(left, 0, -12, 0), place), words, at, self._look.colour(ink))
         painter.restore()
 

@@ -7,8 +7,9 @@ from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.flow import Flow
 from waggle.gui.look import Look
+from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.paint import Painted, Sign, draw_cell
-from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, frame, head_edges, held, page_head, row, set_tip, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, frame, held, row, set_tip, text
 from waggle.gui.peer_strip import PeerStrip
 from waggle.gui.peer_table import PeerTable, PeerView
 from waggle.gui.resting import hindrance

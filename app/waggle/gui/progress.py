@@ -11,10 +11,11 @@ from waggle.gui import series
 from waggle.gui.compare_view import CompareView
 from waggle.gui.files import file_dialog, unused
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, head_edges, page_head, row, text
+from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
-from waggle.gui.round_table import THIRD_RANK, RoundTable, round_table_view, rows, save_csv
+from waggle.gui.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.tally import Due
 from waggle.gui.words import decimal, figure, plural, tr
 from waggle.protocol.commands import QueryHistory
@@ -79,7 +80,7 @@ class Progress(Page):
         self._save.clicked.connect(self._save_wanted)
         self._make_cards(look)
         self._table = RoundTable(look)
-        self._table_view = round_table_view(look, self._table)
+        self._table_view = RoundTableView(look, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
         self._charts = QWidget()
@@ -113,8 +114,6 @@ class Progress(Page):
     def arrange(self, edge: int, gap: int) -> None:
         self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
-        for place in THIRD_RANK:
-            self._table_view.setColumnHidden(place, self.compact)
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
         self._comparison.set_gap(gap)

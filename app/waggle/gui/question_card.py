@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
 from waggle.gui.look import Look
-from waggle.gui.paint import CHIP, Avatar, Chip, Painted, Sign, draw_chip
+from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
 from waggle.gui.words import LONGEST, ago, decimal, one_line, plural, reward, told, tr, visible
@@ -59,7 +59,7 @@ class Tile(Painted):
 
     def show_lines(self, lines: int) -> None:
         self._lines = lines
-        self.setFixedHeight(CHIP + 24 + lines * line_height(self.look.font("mono")))
+        self.setFixedHeight(self.look.size["chip"] + 24 + lines * line_height(self.look.font("mono")))
 
     def lines_needed(self) -> int:
         room = max(1.0, (self.width() - 20) / QFontMetricsF(self.look.font("mono")).averageCharWidth())
@@ -82,8 +82,9 @@ class Tile(Painted):
         draw_chip(painter, self.look, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
         writing = self._going and not (self._answer.ended or self._answer.judged)
+        below = inner.adjusted(0, self.look.size["chip"] + 5, 0, 0)
         draw_span_text(
-            painter, self.look, inner.adjusted(0, CHIP + 5, 0, 0), self._answer.text + (CARET if writing else ""),
+            painter, self.look, below, self._answer.text + (CARET if writing else ""),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
             match="match" if self._mine else "match_peer", tail=writing,

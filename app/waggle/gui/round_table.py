@@ -6,6 +6,7 @@ from bisect import bisect_left
 from pathlib import Path
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 from waggle.gui import series
@@ -16,8 +17,9 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
-THIRD_RANK = (COLUMNS.index("Seconds"), COLUMNS.index("Loss"))  # left out where there is little room
+DROPPED = ("Loss", "Seconds", "Own groups", "From peers", "Answers", "Finished")  # in this order, where there is no room for all
 FIXED = {"Round": 72, "Finished": 132}  # pixels; the others share what is left
+EDGES = 30  # pixels beside the words of a head
 Row = tuple[RoundSummary, HeldOutScore | None]
 
 
@@ -76,23 +78,40 @@ class RoundTable(Rows[Row]):
         super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: shown(*row))
 
 
-def round_table_view(look: Look, model: RoundTable) -> QTableView:
-    view = QTableView()
-    view.setModel(model)
-    view.setAccessibleName(tr("All rounds as a table"))
-    view.setShowGrid(False)
-    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    view.verticalHeader().hide()
-    view.verticalHeader().setDefaultSectionSize(look.px(32))
-    head = view.horizontalHeader()
-    head.setFont(look.font("caption"))
-    head.setFixedHeight(look.px(34))
-    head.setHighlightSections(False)
-    head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-    head.setTextElideMode(Qt.TextElideMode.ElideRight)
-    for name, width in FIXED.items():
-        head.setSectionResizeMode(COLUMNS.index(name), QHeaderView.ResizeMode.Fixed)
-        view.setColumnWidth(COLUMNS.index(name), look.px(width))
-    view.setWordWrap(False)
-    Place(view)
-    return view
+class RoundTableView(QTableView):
+    """All rounds; no head is cut."""
+
+    def __init__(self, look: Look, model: RoundTable) -> None:
+        super().__init__()
+        self.setModel(model)
+        self.setAccessibleName(tr("All rounds as a table"))
+        self.setShowGrid(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(look.px(32))
+        head, font = self.horizontalHeader(), look.font("caption")
+        head.setFont(font)
+        head.setFixedHeight(look.px(34))
+        head.setHighlightSections(False)
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        head.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self._wanted = [QFontMetrics(font).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
+        for name, width in FIXED.items():
+            place = COLUMNS.index(name)
+            self._wanted[place] = max(look.px(width), self._wanted[place])
+            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
+            self.setColumnWidth(place, self._wanted[place])
+        Place(self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]
+        left = set(range(len(COLUMNS)))
+        for place in map(COLUMNS.index, DROPPED):
+            widest = max(self._wanted[each] for each in shared if each in left)  # they are all as wide
+            fixed = sum(self._wanted[each] for each in left if each not in shared)
+            drops = fixed + widest * len(left.intersection(shared)) > self.viewport().width()
+            self.setColumnHidden(place, drops)
+            if drops:
+                left.discard(place)
+        super().resizeEvent(event)

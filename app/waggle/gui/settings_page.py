@@ -10,7 +10,8 @@ from waggle.gui.choices import Choices
 from waggle.gui.controls import Field
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Page, Scrolled, column, head_edges, held, page_head, row, rule, text
+from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.parts import Button, Line, Page, Scrolled, column, held, row, rule, text
 from waggle.gui.privacy import Privacy
 from waggle.gui.profile import Profile
 from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide

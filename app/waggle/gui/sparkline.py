@@ -22,7 +22,7 @@ class Sparkline(Painted):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
         self._rounds: Sequence[RoundSummary] = ()
         self._peers: float | None = None
-        self.setMinimumHeight(70)
+        self.setMinimumHeight(look.px(70))
 
     def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
         if rounds is self._rounds and peers == self._peers:

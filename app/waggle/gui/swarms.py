@@ -9,21 +9,8 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
-from waggle.gui.parts import (
-    Button,
-    Line,
-    Page,
-    Scrolled,
-    Segments,
-    card,
-    column,
-    head_edges,
-    held,
-    page_head,
-    row,
-    say_in,
-    text,
-)
+from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, held, row, say_in, text
 from waggle.gui.pausing import command_id
 from waggle.gui.race_view import RaceView
 from waggle.gui.resting import hindrance

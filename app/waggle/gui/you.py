@@ -16,21 +16,9 @@ from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure, taken
 from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
+from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.paint import Avatar, Sign
-from waggle.gui.parts import (
-    Button,
-    Line,
-    Page,
-    Scrolled,
-    card,
-    column,
-    frame,
-    head_edges,
-    held,
-    page_head,
-    row,
-    text,
-)
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, frame, held, row, text
 from waggle.gui.pausing import command_id
 from waggle.gui.reading import Place, Rows
 from waggle.gui.resting import awaited, hindrance
