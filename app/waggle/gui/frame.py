@@ -28,7 +28,7 @@ class RailButton(QToolButton):
 
     def __init__(self, look: Look, icon: str, words: str) -> None:
         super().__init__()
-        self._look, self._icon, self._words, self._compact, self.bare = look, icon, words, False, False
+        self._look, self._icon, self._words, self._compact, self._bare = look, icon, words, False, False
         self.setAccessibleName(words)
         self.setProperty("kind", "rail")
         look.changed.connect(self._tint)
@@ -52,8 +52,8 @@ class RailButton(QToolButton):
         self.setFixedSize(
             size["icon"] + 18 if bare else size["rail_compact"] - 20 if self._compact else size["rail"] - 24, height
         )
-        if bare != self.bare:
-            self.bare = bare
+        if bare != self._bare:
+            self._bare = bare
             self._tint()
 
     def _tint(self) -> None:
@@ -63,9 +63,9 @@ class RailButton(QToolButton):
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
         shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
-        under = Qt.ToolButtonStyle.ToolButtonIconOnly if self.bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
+        under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        set_tip(self, "" if shown == self._words and not self.bare else self._words)
+        set_tip(self, "" if shown == self._words and not self._bare else self._words)
         self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -101,14 +101,9 @@ class Rail(QFrame):
         side = 10 if compact else 12
         self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
-        self._compact = compact
         for made in self._buttons.values():
             made.set_compact(compact)
         self._fit()
-
-    def _set_width(self, *, bare: bool) -> None:
-        size = self._look.size
-        self.setFixedWidth(size["icon"] + 38 if bare else size["rail_compact" if self._compact else "rail"])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -120,7 +115,8 @@ class Rail(QFrame):
         others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
         for made in buttons:
             made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
-        self._set_width(bare=any(made.bare for made in buttons))
+        sides = self._box.contentsMargins()
+        self.setFixedWidth(made.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
 
     def show_chosen(self, page: str) -> None:
         self._buttons[page].setChecked(True)

@@ -29,8 +29,8 @@ class Top(QWidget):
 
     def _fit(self) -> None:
         wanted = self._title.sizeHint().width() + self._box.spacing() + self._actions.sizeHint().width()
-        beside = wanted <= self.width() or not self._actions.sizeHint().width()
-        self._box.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
+        ways = QBoxLayout.Direction
+        self._box.setDirection(ways.LeftToRight if wanted <= self.width() else ways.TopToBottom)
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
