@@ -111,6 +111,14 @@ def test_nothing_runs_until_something_flows_and_nothing_after_it(picture: Counte
     assert picture.travelling == []
 
 
+def test_of_hundreds_that_a_peer_took_at_once_a_dozen_are_seen_on_their_way(picture: Counted) -> None:
+    picture.show_state(state_of(*MET), NOW)
+    picture.show_state(state_of(*MET, events.PeerChanged(peer=replace(WREN, taken=WREN.taken + 400), at=NOW)), NOW)
+    assert len(picture.travelling) == 12
+    assert picture.latest is not None
+    assert "400 groups" in picture.latest[1]
+
+
 def test_the_same_state_again_paints_nothing(picture: Counted, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: picture.painted > 0)
     QTest.qWait(0)

@@ -94,6 +94,17 @@ def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path
     assert chosen.when == settings.When()
 
 
+def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Shell, qtbot: QtBot) -> None:
+    def shown() -> list[str]:
+        return [action.text() for action in started.tray.menu.actions() if action.isVisible() and not action.isSeparator()]
+
+    started._current.flush()
+    assert shown() == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
+    assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
+    qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "Pause" in shown(), timeout=20_000)
+
+
 def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
     welcome, asked = welcome_of(started), list[AnyCommand]()
     started.window.commanded.connect(asked.append)

@@ -29,7 +29,7 @@ from waggle.gui.replay import Replay
 from waggle.gui.window import Window
 from waggle.protocol import events
 
-PEERS, SPEED = 500, 20.0
+PEERS, CHANGED, SPEED = 500, 25, 20.0
 LONG_S = 0.05  # a person notices what takes longer
 TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
 WARM_S = 60.0  # before memory is looked at; the first tenth of a shorter run
@@ -138,9 +138,9 @@ class Shown:
         self._last = now
 
     def _change_peers(self) -> None:
-        missing = len(self.current.state.peers) < PEERS  # a replay that begins again begins with none
-        noise = self._noise
-        for number in range(PEERS) if missing else [noise.randrange(PEERS) for _ in range(25)]:
+        """Some that are here, or as many more: a replay that begins again begins with none, and peers come one after another."""
+        here, noise = len(self.current.state.peers), self._noise
+        for number in range(here, here + CHANGED) if here < PEERS else [noise.randrange(PEERS) for _ in range(CHANGED)]:
             peer = events.PeerInfo(
                 id=f"12D3KooW{number}", name=f"Peer {number}", received=noise.randrange(900), useful=4, used=noise.randrange(200),
                 taken=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,

@@ -80,6 +80,7 @@ class Shell(QObject):
             welcome.invited.connect(self._remember_invite)
             welcome.done.connect(self._welcomed)
             self.window.cover(welcome)
+            self.tray.show_questions()
         self.window.show()
         self.tray.show()
 
@@ -173,6 +174,7 @@ class Shell(QObject):
     def _welcomed(self, values: dict[str, Value]) -> None:
         """The questions are answered or skipped: they are not asked again, and the engine may start."""
         self._asking = False
+        self.tray.show_state(self._told)
         self.choices.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
@@ -237,7 +239,8 @@ class Shell(QObject):
         if self._told.phase in GONE and before.phase not in GONE:
             self.window.give_up(tr("The engine ended before it answered."))
         self.choices.hear(self._told)
-        self.tray.show_state(self._told)
+        if not self._asking:
+            self.tray.show_state(self._told)
         news = notices.notices(before, self._told) if not self.window.isActiveWindow() else []
         wanted = self.choices.settings.window
         for notice in news:

@@ -23,7 +23,7 @@ from waggle.protocol.about_peer import about
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-MOST_CELLS = 120  # on their way at once
+MOST_CELLS, MOST_OF_ONE = 120, 12  # on their way at once, and of one flow: a peer may take hundreds of groups in one go
 FRAME_MS, APART, HELD_MS = 16, 0.28, 4000  # apart: seconds between two groups of one flow; held: where nothing may move
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
@@ -122,7 +122,7 @@ class SwarmPicture(Painted):
         titles = [one.title for one in state.ready.specialties] if state.ready else []
         now = self._clock()
         for flow in found:
-            for i, title in enumerate(flow.specialties):
+            for i, title in enumerate(flow.specialties[:MOST_OF_ONE]):
                 number = titles.index(title) if title in titles else -1
                 self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
         self.latest = (found[-1], said(found[-1], state), number)

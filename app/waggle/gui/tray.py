@@ -84,6 +84,14 @@ class Tray(QObject):
     def hide(self) -> None:
         self.icon.hide()
 
+    def show_questions(self) -> None:
+        """At the first start nothing runs until its questions are answered."""
+        says = tr("A few questions come first, in the window.")
+        self._says.setText(says)
+        self.icon.setToolTip(f"Waggle: {says}")
+        for action in (self._resume, self._pause, self._for.menuAction()):
+            action.setVisible(False)
+
     def show_state(self, state: State) -> None:
         said = sentence(state)
         self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))

@@ -2,7 +2,8 @@
 
 While decoding, weights are used hundreds of times between two changes: on a CPU they are copied into the order in which oneDNN
 reads them, in the precision of the products. That operation of torch is private: where it is missing or wrong, the weights serve
-as they are.
+as they are. While learning, torch's own choice serves: in fp32 oneDNN costs 1 to 5 ms for every new shape, and batches have a new
+one each round (measured: the starter's rounds take 1.5 times as long), though on some processors it is twice as fast as MKL.
 """
 
 import functools
