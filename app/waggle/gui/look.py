@@ -107,6 +107,7 @@ class Look(QObject):
         self.space = tokens().space
         self.less_motion: LessMotion = "system"
         self._fonts: dict[str, QFont] = {}
+        self._icons: dict[tuple[object, ...], QIcon] = {}
         self.set_text(text_percent)
         load_fonts()
         hints = QGuiApplication.styleHints()
@@ -166,7 +167,13 @@ class Look(QObject):
         _renderer(name, self.colour(role).name()).render(painter, place)
 
     def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
-        """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px."""
+        """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px. Drawn once: each is six pictures."""
+        key = (self.mode, from_right(), name, role, size, gap)
+        if key not in self._icons:
+            self._icons[key] = self._drawn_icon(name, role, size, gap)
+        return self._icons[key]
+
+    def _drawn_icon(self, name: str, role: str, size: int, gap: int) -> QIcon:
         made = QIcon()
         for scale in (1, 2, 3):
             for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):

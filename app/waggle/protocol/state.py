@@ -122,8 +122,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def members(self) -> tuple[e.PeerInfo, ...]:
         """Peers that train with this node now: connected, not blocked, and groups went one way or the other."""
-        here = (peer for peer in self.peers.values() if peer.connection != "gone" and peer.choice != "blocked")
-        return tuple(peer for peer in here if peer.received or peer.taken)  # seeds train nothing
+        return tuple(
+            peer
+            for peer in self.peers.values()
+            if (peer.received or peer.taken)  # seeds train nothing
+            and not (peer.connection == "gone" or peer.choice == "blocked")
+        )
 
 
 class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
