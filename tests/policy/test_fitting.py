@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from waggle.errors import MemoryShort
-from waggle.policy.fitting import Fitting, trying
+from waggle.policy.fitting import PASS_BYTES, Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.training import Training
 from waggle.rl.batch import Sampled, SampleParams, Written
@@ -18,7 +18,7 @@ class Memory:
 
     def __init__(self, fits: int) -> None:
         self.heard: list[str] = []
-        self.fitting = Fitting(Training(), 1 << 20, self.heard.append)
+        self.fitting = Fitting(Training(), 1 << 18, self.heard.append)
         self._fits = fits
 
     def learn(self) -> list[int]:
@@ -39,7 +39,7 @@ class Memory:
 
 def test_what_fits_runs_together():
     memory = Memory(1000)
-    assert memory.learn() == [432, 144]  # half a gibibyte at a mebibyte a token
+    assert memory.learn() == [432, 144]  # 128 MiB at a quarter of one a token
     assert memory.heard == []
 
 
@@ -110,10 +110,10 @@ def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, pa
         assert echo.tried[0] == -(-8 // parts)
 
 
-@pytest.mark.parametrize("bytes_per_token", [1 << 20, 1 << 24])  # several groups of one pass; a group is more than the usual room
+@pytest.mark.parametrize("bytes_per_token", [1 << 18, 1 << 24])  # several groups of one pass; a group is more than the usual room
 def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_token):
     rooms = [Fitting(Training(parts=parts), bytes_per_token).worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
-    assert rooms[0] == max(144, (1 << 29) // bytes_per_token)
+    assert rooms[0] == max(144, PASS_BYTES // bytes_per_token)
     assert rooms == [rooms[0] // parts for parts in (1, 2, 4, 16)]
 
 

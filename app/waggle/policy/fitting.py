@@ -13,7 +13,7 @@ from waggle.policy.micro_batches import halved
 from waggle.policy.training import Training
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, Written, nothing
 
-PASS_BYTES = 1 << 29  # of activations that one forward pass keeps: groups are learned from together until then
+PASS_BYTES = 1 << 27  # of activations that one forward pass keeps, and at least a whole group: more leaves a processor's caches
 T = TypeVar("T")
 Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
 
