@@ -60,7 +60,8 @@ def _watched(minutes: float) -> dict[str, object]:
         "window_ms_warm": round(min(starts[1:])), "idle_cpu_percent": round(idle, 2),
         "replay_hours": round(minutes / 60, 2), "peers": replay["peers"], "unnamed_widgets": replay["unnamed"],
         "gui_block_ms_worst": round(replay["block_ms"], 1), "gui_work_ms_worst": round(replay["work_ms"], 1),
-        "gui_blocks_over_50_ms": replay["long_turns"], "gui_block_worst_was": replay["block_was"],
+        "gui_blocks_over_50_ms": replay["long_turns"], "gui_works_over_50_ms": replay["long_works"],
+        "gui_block_worst_was": replay["block_was"],
         "replay_memory_growth_mb": round(replay["memory_growth_mb"], 1), "replay_handles_growth": replay["handles_growth"],
     }  # fmt: skip
 

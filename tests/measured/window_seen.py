@@ -29,7 +29,7 @@ from waggle.gui.replay import Replay
 from waggle.gui.window import Window
 from waggle.protocol import events
 
-PEERS, CHANGED, SPEED = 500, 25, 20.0
+PEERS, COME, CHANGED, SPEED = 500, 100, 25, 20.0
 LONG_S = 0.05  # a person notices what takes longer
 TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
 WARM_S = 60.0  # before memory is looked at; the first tenth of a shorter run
@@ -92,7 +92,7 @@ class Shown:
                 QApplication.processEvents()
         keep_what_stays()
         self._begun, self._last = False, Moment.now()
-        self.longest, self.work_s, self.long_turns = Moment(), 0.0, 0
+        self.longest, self.work_s, self.long_turns, self.long_works, self.peers = Moment(), 0.0, 0, 0, 0
         self.memory: list[int] = []
         self.handles: list[int] = []
         QTimer.singleShot(int(1000 * min(WARM_S, seconds / 10)), self._warm)
@@ -115,11 +115,12 @@ class Shown:
         self.look_at_memory()
         longest = self.longest
         return {
-            "block_ms": 1000 * longest.wall_s, "long_turns": self.long_turns, "work_ms": 1000 * self.work_s,
+            "block_ms": 1000 * longest.wall_s, "long_turns": self.long_turns,
+            "work_ms": 1000 * self.work_s, "long_works": self.long_works,
             "block_was": {
                 "work_ms": round(1000 * longest.work_s, 1), "read_from_disk": longest.faults, "pushed_aside": longest.pushed,
             },
-            "peers": len(self.current.state.peers),
+            "peers": self.peers,
             "memory_growth_mb": (self.memory[-1] - self.memory[0]) / 1e6, "handles_growth": self.handles[-1] - self.handles[0],
             "unnamed": sum(map(_unnamed, self.window.findChildren(QWidget))),
         }  # fmt: skip
@@ -135,12 +136,14 @@ class Shown:
             self.longest = max(self.longest, turn)
             self.work_s = max(self.work_s, turn.work_s)
             self.long_turns += turn.wall_s > LONG_S
+            self.long_works += turn.work_s > LONG_S
         self._last = now
 
     def _change_peers(self) -> None:
-        """Some that are here, or as many more: a replay that begins again begins with none, and peers come one after another."""
+        """Some that are here, or more that come: a replay that begins again begins with none, and they do not come all at once."""
         here, noise = len(self.current.state.peers), self._noise
-        for number in range(here, here + CHANGED) if here < PEERS else [noise.randrange(PEERS) for _ in range(CHANGED)]:
+        self.peers = max(self.peers, here)
+        for number in range(here, here + COME) if here < PEERS else [noise.randrange(PEERS) for _ in range(CHANGED)]:
             peer = events.PeerInfo(
                 id=f"12D3KooW{number}", name=f"Peer {number}", received=noise.randrange(900), useful=4, used=noise.randrange(200),
                 taken=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
