@@ -140,7 +140,7 @@ class Shown:
         self._last = now
 
     def _change_peers(self) -> None:
-        """Some that are here, or more that come: a replay that begins again begins with none, and they do not come all at once."""
+        """Some that are here, or more that come: a replay that begins again begins with none, and not all come at once."""
         here, noise = len(self.current.state.peers), self._noise
         self.peers = max(self.peers, here)
         for number in range(here, here + COME) if here < PEERS else [noise.randrange(PEERS) for _ in range(CHANGED)]:
