@@ -67,7 +67,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     tmp_path, twelve_million
 ):
     learning = Learning(held_out_questions=1, max_new_tokens=24)
-    model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.9, device="cpu", threads=1)
+    model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
     made = await prepared(tmp_path, learning, model=model, computer=little)
     assert made.opened.policy.training == Training("lean", "bfloat16", recompute=True)
     said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
