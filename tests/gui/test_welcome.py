@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
+from gui.test_shell import shown
 from waggle import settings
 from waggle.gui import tray
 from waggle.gui.app import is_first
@@ -95,14 +96,11 @@ def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path
 
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Shell, qtbot: QtBot) -> None:
-    def shown() -> list[str]:
-        return [action.text() for action in started.tray.menu.actions() if action.isVisible() and not action.isSeparator()]
-
     started._current.flush()
-    assert shown() == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
+    assert shown(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
     assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "Pause" in shown(), timeout=20_000)
+    qtbot.waitUntil(lambda: "Pause" in shown(started.tray), timeout=20_000)
 
 
 def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
