@@ -29,7 +29,7 @@ from waggle.gui.replay import Replay
 from waggle.gui.window import Window
 from waggle.protocol import events
 
-PEERS, COME, CHANGED, SPEED = 500, 100, 25, 20.0
+PEERS, SPEED = 500, 20.0
 LONG_S = 0.05  # a person notices what takes longer
 TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
 WARM_S = 60.0  # before memory is looked at; the first tenth of a shorter run
@@ -92,7 +92,7 @@ class Shown:
                 QApplication.processEvents()
         keep_what_stays()
         self._begun, self._last = False, Moment.now()
-        self.longest, self.work_s, self.long_turns, self.long_works, self.peers = Moment(), 0.0, 0, 0, 0
+        self.longest, self.work_s, self.long_turns, self.long_works = Moment(), 0.0, 0, 0
         self.memory: list[int] = []
         self.handles: list[int] = []
         QTimer.singleShot(int(1000 * min(WARM_S, seconds / 10)), self._warm)
@@ -120,7 +120,7 @@ class Shown:
             "block_was": {
                 "work_ms": round(1000 * longest.work_s, 1), "read_from_disk": longest.faults, "pushed_aside": longest.pushed,
             },
-            "peers": self.peers,
+            "peers": len(self.current.state.peers),
             "memory_growth_mb": (self.memory[-1] - self.memory[0]) / 1e6, "handles_growth": self.handles[-1] - self.handles[0],
             "unnamed": sum(map(_unnamed, self.window.findChildren(QWidget))),
         }  # fmt: skip
@@ -140,10 +140,9 @@ class Shown:
         self._last = now
 
     def _change_peers(self) -> None:
-        """Some that are here, or more that come: a replay that begins again begins with none, and not all come at once."""
-        here, noise = len(self.current.state.peers), self._noise
-        self.peers = max(self.peers, here)
-        for number in range(here, here + COME) if here < PEERS else [noise.randrange(PEERS) for _ in range(CHANGED)]:
+        missing = len(self.current.state.peers) < PEERS  # a replay that begins again begins with none
+        noise = self._noise
+        for number in range(PEERS) if missing else [noise.randrange(PEERS) for _ in range(25)]:
             peer = events.PeerInfo(
                 id=f"12D3KooW{number}", name=f"Peer {number}", received=noise.randrange(900), useful=4, used=noise.randrange(200),
                 taken=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
