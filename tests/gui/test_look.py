@@ -191,3 +191,13 @@ def test_motion_as_the_system_is_as_the_system(
     assert isinstance(picker, Picker)
     picker.show_value("system")
     assert picker.currentText().startswith(words)
+
+
+def test_an_icon_is_drawn_once_for_each_theme_and_ink(look: Look) -> None:
+    light = look.icon("pause", "text")
+    assert look.icon("pause", "text").cacheKey() == light.cacheKey()
+    look.use("dark")
+    others = [look.icon("pause", "text"), look.icon("pause", "accent"), look.icon("play", "text")]
+    seen = [one.pixmap(20, 20).toImage() for one in (light, *others)]
+    look.use("light")
+    assert all(one != other for i, one in enumerate(seen) for other in seen[:i])
