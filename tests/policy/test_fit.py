@@ -76,6 +76,12 @@ def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billio
     assert found.sentence.endswith("of 4.0 GB.")
 
 
+def test_a_precision_that_a_person_chose_changes_nothing_else_that_fits(half_a_billion):
+    for free, method in ((24, "full"), (8, "lean")):
+        found = fit.choose(half_a_billion, Machine(free * GB, NEW), WORK, precision="float32")
+        assert (found.training.method, found.training.precision, found.fits) == (method, "float32", True)
+
+
 def test_a_model_of_the_starters_kind_is_always_trained_the_same_way(tiny):
     for free in (1, 100):
         assert fit.choose(tiny, Machine(free * GB // 10, NEW), WORK).training == Training()

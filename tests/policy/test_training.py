@@ -169,6 +169,25 @@ def test_what_was_saved_in_bfloat16_goes_on_in_fp32(way, tmp_path):
     assert all(np.array_equal(array, widened(lean.state()[0][name])) for name, array in other.state()[0].items())
 
 
+@pytest.mark.parametrize("way", [Training("lean"), Training()], ids=named)
+def test_little_that_was_learned_in_fp32_is_not_lost_where_it_goes_on_in_bfloat16(way, tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    before = TorchPolicy(folder, training=Training("lean", "bfloat16")).state()[0]
+    fine = TorchPolicy(folder, training=way)
+    weights, moments = fine.state()
+    step = 1e-2  # of the distance of two numbers in bfloat16, which is 1/128 or less of their size
+    moved = {name: widened(before[name]) * np.float32(1 + step / 128) for name in weights}
+    fine.restore(moved, moments, 1)
+    checkpoint.save(tmp_path / "saved", fine, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    coarse = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    checkpoint.load_newest(tmp_path / "saved", coarse, "b")
+    after = coarse.state()[0]
+    went = {name: (widened(after[name]) - widened(before[name])) * np.sign(widened(before[name])) for name in after}
+    learned = sum(float(each.sum(dtype=np.float64)) for each in went.values())
+    wanted = sum(float(np.abs(moved[name] - widened(before[name])).sum(dtype=np.float64)) for name in after)
+    assert learned == pytest.approx(wanted, rel=0.25), "by the nearest, nothing of it would be left"
+
+
 @pytest.mark.parametrize("trained", [way for way in WAYS if way.precision == "float32"], ids=named, indirect=True)
 def test_an_exported_model_says_what_the_trained_one_says(trained, tmp_path):
     checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=3, epoch=0, charter="c", base="b"))

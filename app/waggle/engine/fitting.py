@@ -43,6 +43,8 @@ def measured(chosen: Settings) -> Machine:
 def fitted(machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None) -> Fit:
     """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits."""
     wanted, precision = chosen.model.training, chosen.model.precision
+    if settled == "lean" and machine.backend == "MLX":  # which has no such way, and goes on with what it needs beside the weights
+        settled = "full"
     return fit.choose(
         model, machine, _work(chosen, model), method=settled if wanted == "auto" else wanted,
         precision=None if precision == "auto" else precision,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from waggle.policy.mlx_policy import MlxPolicy
     from waggle.policy.torch_policy import TorchPolicy
 
+RIGHT = [[3.0], [12.0]]  # the product of 0 ... 5 in two rows and three ones
+WRONG = "a product of two small matrices came out wrong"
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -130,7 +133,7 @@ def _mlx_problem() -> str:
         return "it is not installed"
     except RuntimeError as error:  # of Metal: no device, no library of its programs
         return str(error).splitlines()[0].rstrip(".")
-    return "" if found == [[3.0], [12.0]] else "a product of two small matrices came out wrong"
+    return "" if found == RIGHT else WRONG
 
 
 def _mlx_device() -> str:
@@ -145,9 +148,27 @@ def _torch_device(wanted: str) -> tuple[str, str]:
     if wanted != "auto":
         if wanted != "cpu" and not getattr(torch, wanted).is_available():
             raise ModelError(f"torch finds no device {wanted} here.", "Set computer.device to auto.")
+        if wanted != "cpu" and (problem := _torch_problem(wanted)):
+            raise ModelError(f"torch cannot use the device {wanted}: {problem}.", "Set computer.device to auto.")
         return wanted, "chosen in the settings"
     if torch.cuda.is_available():
-        return "cuda", f"{torch.cuda.get_device_name()} was found"
+        card = torch.cuda.get_device_name()
+        problem = _torch_problem("cuda")
+        return ("cpu", f"{card} cannot be used: {problem}") if problem else ("cuda", f"{card} was found")
     if hasattr(torch, "xpu") and torch.xpu.is_available():
-        return "xpu", "an Intel GPU was found"
+        problem = _torch_problem("xpu")
+        return ("cpu", f"the Intel GPU cannot be used: {problem}") if problem else ("xpu", "an Intel GPU was found")
     return "cpu", cuda_pack.reason() or "no supported GPU was found, which is normal"
+
+
+def _torch_problem(device: str) -> str:
+    """Why a graphics processor cannot be used; empty where a small product comes out right. torch counts cards, too, that are too
+    old for its programs."""
+    import torch
+
+    try:
+        product = torch.arange(6.0, device=device).reshape(2, 3) @ torch.ones(3, 1, device=device)
+        found = product.tolist()
+    except RuntimeError as error:
+        return str(error).splitlines()[0].rstrip(".")
+    return "" if found == RIGHT else WRONG

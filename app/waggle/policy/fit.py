@@ -85,7 +85,7 @@ def choose(
     model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None
 ) -> Fit:
     """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
-    ways = [way for way in _ways(_fast_precision(model, machine), machine.backend) if method in (None, way.method)]
+    ways = [way for way in _ways(precision or _fast_precision(model, machine), machine.backend) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
     found = [_fit(model, machine, work, way) for way in ways]
     best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))

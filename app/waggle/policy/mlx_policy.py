@@ -37,7 +37,7 @@ class MlxPolicy:
     def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = nothing) -> None:
         self.training = training or Training()
         if self.training.method == "lean":
-            raise ModelError("Lean training is not there on MLX.", "Set model.training to lora, or to auto.")
+            raise ModelError("Lean training is not there on MLX.", "Set model.training to full, to lora or to auto.")
         _limit_memory()
         with memory_errors():
             self._model = MlxModel(folder, self.training)

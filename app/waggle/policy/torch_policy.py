@@ -4,6 +4,7 @@ The head runs on completion positions only. Where memory runs short, what runs t
 """
 
 import contextlib
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_optimisers import array
 from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
-from waggle.policy.weights import is_bits
+from waggle.policy.weights import is_bits, narrowed
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.rl.noise import generator
 from waggle.rl.objective import clipped, clipped_objective
 
 
@@ -170,7 +172,7 @@ class TorchPolicy:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name, parameter in self._parameters.items():
-                parameter.copy_(_tensor(weights[name]))
+                parameter.copy_(_tensor(_fitted(weights[name], parameter, name, steps)))
             self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
             self._drop_critic()
             if "critic.weight" in moments:
@@ -236,6 +238,14 @@ class TorchPolicy:
 def _kept(parameter: torch.Tensor) -> NDArray[Any]:
     """As it is, without a copy on the CPU; bfloat16, which numpy does not know, as its bits."""
     return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
+
+
+def _fitted(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
+    """What was kept in more bits than the parameter has is rounded as learning rounds: by the nearest, all that was learned
+    would be lost."""
+    if parameter.dtype != torch.bfloat16 or is_bits(saved):
+        return saved
+    return narrowed(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))
 
 
 def _tensor(kept: NDArray[Any]) -> torch.Tensor:

@@ -14,6 +14,7 @@ STREAMS = {
     "rounding": 8,
     "exam": 9,
     "export": 10,
+    "restored": 11,
 }
 
 
