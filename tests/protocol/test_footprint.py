@@ -10,7 +10,7 @@ TABLE = [
     (Computer(), 1, "cpu", 6.0, "1 core, 6 W each"),
     (Computer(cpu_percent=50), 4, "cpu", 12.0, "4 cores, 6 W each, at 50% of the time"),
     (Computer(gpu_percent=50), 4, "cuda", 60.0, "120 W for the graphics processor, at 50% of the time"),
-    (Computer(gpu_percent=100), 4, "mlx", 20.0, "20 W for the graphics processor, at 100% of the time"),
+    (Computer(gpu_percent=100), 4, "metal", 20.0, "20 W for the graphics processor, at 100% of the time"),
     (Computer(watts=35.0, cpu_percent=50), 4, "cpu", 35.0, "as you set it"),
 ]
 
