@@ -16,6 +16,7 @@ from waggle.policy import checkpoint
 from waggle.policy.choose import open_policy
 from waggle.policy.training import Training
 from waggle.protocol import commands
+from waggle.protocol import talking as protocol
 from waggle.protocol.talking import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.rl.batch import Written
 
@@ -154,3 +155,10 @@ async def test_a_message_that_is_too_long_or_empty_is_refused_in_words(taught, h
 def replace_words(turn: Turn, words: str) -> Turn:
     reply = Reply(rounds=0, text=words)
     return Turn(words=words, replies=(reply, reply), finished=turn.finished)
+
+
+async def test_what_is_longer_than_can_be_told_is_cut(taught, heard, monkeypatch):
+    monkeypatch.setattr(protocol, "LONGEST_REPLY", 7)
+    turn = await say(talking_with(taught, heard))
+    assert [len(reply.text) for reply in turn.replies] == [7, 7]
+    assert max(len(reply.text) for told in heard.told for reply in told.turn.replies) == 7

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from waggle.protocol import events as e
 from waggle.protocol import trying
@@ -241,6 +242,18 @@ def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one
     assert learned(other) == ((), (), (), (), (), None)
     told = e.HistoryTold(rounds=(summary(7),), held_out=(), ahas=())
     assert learned(fold(told, state=other)) == ((summary(7),), (), (), (), (), None)
+
+
+def test_two_models_of_one_name_share_nothing():
+    state = fold(ready("a"), e.RoundCompleted(summary=summary(1)))
+    assert fold(replace(ready("a"), base="ff"), state=state).rounds == ()
+
+
+def test_all_that_were_asked_are_counted_however_many():
+    state = fold(drawn(1, count=32), *[arrived(f"peer{i}", 8) for i in range(20)])
+    rows = tuple((question, completion, "x", True) for question in range(32) for completion in range(3))
+    state = fold(e.CompletionsGrew(round=1, rows=rows), state=state)
+    assert (state.answered, state.stage) == (96, "judge")
 
 
 def ready(model: str) -> e.Ready:

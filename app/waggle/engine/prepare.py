@@ -260,6 +260,7 @@ def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, note
         charter=charter.digest.hex(),
         specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),
         model=prepared.node.model,
+        base=prepared.base,
         model_note=note,
         backend=opened.backend,
         device=opened.device,

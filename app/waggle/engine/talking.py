@@ -206,5 +206,5 @@ def _said(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
 
 
 def _text(tokens: Tokens, ids: Ids, *, ended: bool) -> str:
-    """Without the stop token, and without a character of which only a part is written."""
-    return tokens.decode(ids[:-1] if ended else ids).rstrip("\ufffd")
+    """Without the stop token, a character of which only a part is written, and what is too long to be told."""
+    return tokens.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: talking.LONGEST_REPLY]

@@ -170,6 +170,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     charter: str  # hex
     specialties: tuple[SpecialtyInfo, ...]
     model: str
+    base: str = ""  # hex, what tells two models of one name apart
     model_note: str  # what a person should know about this model, one sentence
     backend: str
     device: str

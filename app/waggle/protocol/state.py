@@ -162,7 +162,8 @@ def apply(state: State, event: AnyEvent) -> State:
         case e.Downloading():
             return replace(moved, downloading=event)
         case e.Ready():
-            if state.ready is not None and state.ready.model != event.model:  # what is known of a model is of that one alone
+            if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
+                # what is known of a model is of that one alone
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None
                 )  # fmt: skip
@@ -220,7 +221,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 shared=0,
                 local=0,
                 external=0,
-                cards=_newest(cards, before),
+                cards=_newest(cards, before, len(event.groups)),
             )
         case e.CompletionsGrew():
             return _grow(state, event)
@@ -280,7 +281,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 )
                 for group in event.groups
             )
-            return replace(state, cards=_newest(cards, state.cards), arrivals=_arrived(state, event))
+            return replace(state, cards=_newest(cards, state.cards, state.asked), arrivals=_arrived(state, event))
         case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
             return _apply_gathering(state, event)
         case c.ModelsCompared():
@@ -290,7 +291,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case t.QuestionAnswered():
             return replace(state, tried=event)
         case t.AnswerShared():
-            return replace(state, cards=_newest((_card_by_hand(event),), state.cards))
+            return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.asked))
         case m.ModelsTold():
             return replace(state, models=event)
         case m.ModelExported():
@@ -355,10 +356,13 @@ def _card_by_hand(event: t.AnswerShared) -> Card:
     )  # fmt: skip
 
 
-def _newest(added: tuple[Card, ...], cards: tuple[Card, ...]) -> tuple[Card, ...]:
-    """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own."""
+def _newest(added: tuple[Card, ...], cards: tuple[Card, ...], asked: int) -> tuple[Card, ...]:
+    """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own.
+
+    Of a large round all are kept, and as many others: what is answered is counted on its cards.
+    """
     kept: list[Card] = []
-    room = {True: CARDS // 2, False: CARDS // 2}
+    room = {True: max(CARDS // 2, 2 * asked), False: CARDS // 2}
     for card in (*added, *cards):
         if room[card.mine] > 0:
             room[card.mine] -= 1

@@ -9,13 +9,14 @@ from waggle.protocol.events import Count, Event
 TURNS = 40  # of one conversation
 SENT = 12  # turns that go along with a message
 LONGEST = 2000  # characters of a message
+LONGEST_REPLY = 16_000
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What the model of so many rounds said so far; 0: before any training. `ended`: it came to an end by itself."""
 
     rounds: Count
-    text: Annotated[str, msgspec.Meta(max_length=16_000)] = ""
+    text: Annotated[str, msgspec.Meta(max_length=LONGEST_REPLY)] = ""
     ended: bool = False
 
 
