@@ -21,7 +21,7 @@ def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
     said = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": made}
     said |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
     defined = [f"-D{name}={value}" for name, value in said.items()]
-    subprocess.run(["makensis", "-WX", "-V2", *defined, str(HERE / "windows/waggle.nsi")], check=True)
+    subprocess.run(["makensis", "-WX", "-V2", "-INPUTCHARSET", "UTF8", *defined, str(HERE / "windows/waggle.nsi")], check=True)
     return made
 
 

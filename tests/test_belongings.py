@@ -139,3 +139,18 @@ def test_a_folder_in_a_files_place_is_named_and_left(home, tmp_path):
     done = {one.kind: one for one in belongings.remove(home, tmp_path / "cache", ["settings"])}
     assert (home.root / "settings.toml/inside").exists()
     assert done["settings"].spared == ()
+
+
+def test_the_lock_of_a_living_window_is_left_to_it(home, tmp_path, monkeypatch):
+    """Windows lets nobody else remove it."""
+    _write(home.root / "window.lock")
+
+    def removed(path):
+        if path.name == "window.lock":
+            raise PermissionError(13, "Permission denied")
+        path.unlink()
+
+    monkeypatch.setattr(belongings, "_unlink", removed)
+    done = {one.kind: one for one in belongings.remove(home, tmp_path / "cache", ["settings"])}
+    assert done["settings"].spared == ()
+    assert done["settings"].files

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from waggle import cli
+from waggle.errors import EngineError
+from waggle.gui import app
 
 DOORS = [door for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
@@ -28,6 +30,21 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
     said = capsys.readouterr().err
     assert "no screen" in said
     assert "waggle engine" in said
+
+
+@pytest.mark.parametrize(("reader", "shown"), [("", True), (os.devnull, True), ("a file", False)])
+def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, shown, tmp_path, monkeypatch):
+    def refuse(_):
+        raise EngineError("It does not answer.", "End that process.")
+
+    seen = []
+    monkeypatch.setattr(app, "run", refuse)
+    monkeypatch.setattr(app, "show_refused", lambda error: seen.append(error.title))
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    with open(tmp_path / "read" if reader == "a file" else os.devnull, "w") as stream:
+        monkeypatch.setattr(sys, "__stderr__", stream if reader else None)
+        assert cli.main([]) == 1
+    assert seen == (["It does not answer."] if shown else [])
 
 
 @pytest.mark.parametrize("door", ["", *DOORS])

@@ -18,9 +18,10 @@ from waggle import paths
 Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
+LOCK = "window*.lock"  # one for each computer that is driven from this one
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", "identity.*.key", "identity.new", "identity.*.new"),
-    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", "window.lock", "models.json",
+    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", LOCK, "models.json",
                  "models.json.new", "frugality.json*", "asked.json", "asked.json.new", "seed_port", "seed_port.new", "control/*"),
     "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),
     "history": ("history.*", "models/*/history.*"),
@@ -165,6 +166,8 @@ def _removed(one: Belonging, roots: tuple[Path, ...]) -> Removed:
         except FileNotFoundError:  # somebody else was faster: it is gone, which is what was asked for
             continue
         except OSError as error:
+            if fnmatchcase(path.name, LOCK):  # of a living window, which removes it when it ends; Windows lets nobody else
+                continue
             spared.append(Spared(path=str(path), reason=error.strerror or type(error).__name__))
             continue
         files, size = files + 1, size + held

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import importlib
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -23,6 +24,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(arguments.door(arguments))
     except WaggleError as error:
+        if arguments.door is _window and _has_screen() and not _is_read():
+            from waggle.gui import app
+
+            app.show_refused(error)
         return _refused(error)
     except (PermissionError, NotADirectoryError) as error:
         if not _is_about(paths.home_in(arguments.home).root, error.filename):
@@ -38,6 +43,14 @@ def _is_about(home: Path, name: object) -> bool:
         return False
     home, path = home.absolute(), Path(name).absolute()
     return path.is_relative_to(home) or home.is_relative_to(path)
+
+
+def _is_read() -> bool:
+    """Whether stderr leads to somebody: of a program that was started by a click it is nothing, or the system's own journal."""
+    if sys.__stderr__ is None:
+        return False
+    mode = os.fstat(sys.__stderr__.fileno()).st_mode
+    return not stat.S_ISSOCK(mode) and (sys.__stderr__.isatty() or not stat.S_ISCHR(mode))
 
 
 def _refused(error: WaggleError) -> int:

@@ -32,7 +32,7 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
 !define MUI_FINISHPAGE_RUN "${WAGGLE}"
-!define MUI_WELCOMEPAGE_TEXT "Waggle lets your computer learn with others.$\r$\n$\r$\nIt is installed for you alone, without administrator rights, and can be removed in Settings, Apps."
+!define MUI_WELCOMEPAGE_TEXT "$(About)"
 !insertmacro MUI_PAGE_WELCOME
 !insertmacro MUI_PAGE_DIRECTORY
 !insertmacro MUI_PAGE_INSTFILES
@@ -40,6 +40,26 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
 !insertmacro MUI_UNPAGE_CONFIRM
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
+!insertmacro MUI_LANGUAGE "German"
+
+; the first is spoken where a person's language is neither
+!macro Words NAME ENGLISH GERMAN
+  LangString ${NAME} ${LANG_ENGLISH} "${ENGLISH}"
+  LangString ${NAME} ${LANG_GERMAN} "${GERMAN}"
+!macroend
+!insertmacro Words About \
+  "Waggle lets your computer learn with others.$\r$\n$\r$\nIt is installed for you alone, without administrator rights, and can be removed in Settings, Apps." \
+  "Mit Waggle lernt dieser Computer gemeinsam mit anderen.$\r$\n$\r$\nEs wird nur für dich installiert, ohne Administratorrechte, und lässt sich in Einstellungen, Apps wieder entfernen."
+!insertmacro Words IsRunning \
+  "Waggle is running, perhaps only as an icon beside the clock. Quit it there or in its window, then try again." \
+  "Waggle läuft, vielleicht nur als Symbol neben der Uhr. Beende es dort oder in seinem Fenster und versuche es dann noch einmal."
+!insertmacro Words Stopping "Stopping the engine" "Der Motor wird angehalten"
+!insertmacro Words StillRunning "$2 is still running. End it, then try again." \
+  "$2 läuft noch. Beende es und versuche es dann noch einmal."
+!insertmacro Words RemoveLearned \
+  "Also remove what Waggle learned on this computer? The key that makes you who you are in your swarms stays either way." \
+  "Auch entfernen, was Waggle auf diesem Computer gelernt hat? Der Schlüssel, der dich in deinen Schwärmen zu dir macht, bleibt in jedem Fall."
+!insertmacro Words Invite "Invite to a swarm" "Einladung in einen Schwarm"
 
 Function .onVerifyInstDir
   ; an upgrade goes over an earlier Waggle; any other folder must be new or empty, because the uninstaller empties it
@@ -78,10 +98,10 @@ Function ${UN}EndProgram
     ${If} $2 == ""
       ${ExitDo}
     ${EndIf}
-    !insertmacro AskToEnd "Waggle is running, perhaps only as an icon beside the clock. Quit it there or in its window, then try again."
+    !insertmacro AskToEnd "$(IsRunning)"
   ${Loop}
   ${If} ${FileExists} "$INSTDIR\waggle-console.exe"
-    DetailPrint "Stopping the engine"
+    DetailPrint "$(Stopping)"
     nsExec::Exec /TIMEOUT=60000 '"$INSTDIR\waggle-console.exe" ctl stop'
     Pop $0
   ${EndIf}
@@ -95,7 +115,7 @@ Function ${UN}EndProgram
       ${EndIf}
       Sleep 500
     ${Next}
-    !insertmacro AskToEnd "$2 is still running. End it, then try again."
+    !insertmacro AskToEnd "$(StillRunning)"
   ${Loop}
 FunctionEnd
 !macroend
@@ -138,6 +158,7 @@ Section "Waggle"
   File /r "${PAYLOAD}/*.*"
   WriteUninstaller "$INSTDIR\uninstall.exe"
   Call WriteCommand
+  SetOutPath "$PROFILE"  ; where the shortcut starts it: its own folder is no place for what a person saves
   CreateShortcut "$SMPROGRAMS\${APP}.lnk" "${WAGGLE}"
   WriteRegStr HKCU "Software\${APP}" "InstallDir" "$INSTDIR"
   WriteRegStr HKCU "Software\Classes\waggle" "" "URL:Waggle link"
@@ -145,7 +166,7 @@ Section "Waggle"
   WriteRegStr HKCU "Software\Classes\waggle\DefaultIcon" "" "${WAGGLE},0"
   WriteRegStr HKCU "Software\Classes\waggle\shell\open\command" "" '"${WAGGLE}" "%1"'
   WriteRegStr HKCU "Software\Classes\.waggle" "" "Waggle.Invite"
-  WriteRegStr HKCU "Software\Classes\Waggle.Invite" "" "Invite to a swarm"
+  WriteRegStr HKCU "Software\Classes\Waggle.Invite" "" "$(Invite)"
   WriteRegStr HKCU "Software\Classes\Waggle.Invite\DefaultIcon" "" "${WAGGLE},0"
   WriteRegStr HKCU "Software\Classes\Waggle.Invite\shell\open\command" "" '"${WAGGLE}" "%1"'
   ${RefreshShellIcons}
@@ -167,7 +188,7 @@ Section "Uninstall"
   Call un.EndProgram
   ${IfNot} ${Silent}
   ${AndIf} ${FileExists} "$LOCALAPPDATA\waggle\*.*"
-  ${AndIf} ${Cmd} `MessageBox MB_YESNO|MB_DEFBUTTON2 "Also remove what Waggle learned on this computer? The key that makes you who you are in your swarms stays either way." IDYES`
+  ${AndIf} ${Cmd} `MessageBox MB_YESNO|MB_DEFBUTTON2 "$(RemoveLearned)" IDYES`
     nsExec::ExecToLog '"$INSTDIR\waggle-console.exe" goodbye --remove all'
     Pop $0
   ${EndIf}

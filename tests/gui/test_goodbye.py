@@ -12,6 +12,7 @@ import waggle
 from gui.recorded import Run
 from waggle import paths
 from waggle.belongings import KINDS, Belonging, Kind, Removed, Spared
+from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
@@ -85,6 +86,27 @@ def test_a_file_that_resisted_is_named(look: Look, qtbot: QtBot) -> None:
     last._say((Removed(kind="log", files=0, size=0, spared=(Spared(path="/x/<b>waggle.log", reason="Permission denied"),)),))
     assert last._title.words() == "1 file could not be removed"
     assert "still here" in last.words()
+
+
+def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
+    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = (
+        "waggle: Another engine is running for this folder.\n        Stop it with `waggle ctl stop`, or use another --home.\n"
+    )
+    monkeypatch.setattr(
+        paths, "program", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
+    )
+    last = Farewell(look, Path("/nowhere"), frozenset({"log"}))
+    qtbot.addWidget(last)
+    language.use("de")
+    try:
+        with qtbot.waitSignal(last.finished, timeout=30_000):
+            last.remove()
+    finally:
+        language.use("en")
+    assert last._title.words() == "Nichts wurde entfernt"
+    assert last.words().startswith("Für diesen Ordner läuft schon ein Motor.")
 
 
 def test_help_and_you_lead_there_and_a_replay_offers_none(look: Look, tmp_path: Path, qtbot: QtBot,

@@ -1,6 +1,7 @@
 """Help asks other doors of Waggle, in processes of their own, and only when a person presses."""
 
 import logging
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from PySide6.QtGui import QHelpEvent, QTextDocument
 from PySide6.QtWidgets import QToolTip
 
 import waggle
+from waggle import paths
+from waggle.gui import language
 from waggle.gui.help_page import HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
 from waggle.protocol.events import EngineFailed, EngineStopped
@@ -27,6 +30,22 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
         asked.ask()
     assert "without a key for updates" in asked.output
     page.close()
+
+
+def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, qtbot, monkeypatch):
+    says = "print('Waggle 0.9.1 is the newest.'); print('Waggle 1.0.0 of 2027-01-02 is newer than this one (0.9.1).')"
+    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", says])
+    language.use("de")
+    try:
+        page = HelpPage(look, Journal(), None)
+        qtbot.addWidget(page)
+        with qtbot.waitSignal(page.update_asked.done, timeout=30_000):
+            page.update_asked.ask()
+    finally:
+        language.use("en")
+    assert page.update_asked.output.splitlines() == [
+        "Waggle 0.9.1 ist das neueste.", "Waggle 1.0.0 vom 2027-01-02 ist neuer als dieses hier (0.9.1)."
+    ]  # fmt: skip
 
 
 def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_log(look, qtbot, caplog):

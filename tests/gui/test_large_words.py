@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QToolButton
 
 from gui.conftest import Told
@@ -10,7 +11,7 @@ from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
 from waggle.gui.matrix import SIZE, settled
 from waggle.gui.paint import Chip
-from waggle.gui.parts import Segments
+from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.protocol.state import AnyEvent
 
@@ -64,3 +65,12 @@ def test_rounds_as_a_table_lose_columns_and_no_words(window_told: Told, told: li
     assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
     for place in seen:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+    look.set_text(percent)
+    window = window_told(told, *SIZE)
+    settled(window)
+    (says,) = (line for line in window.home.findChildren(Line) if " cores with " in line.words() and line.isVisible())
+    assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(" with ")[0])

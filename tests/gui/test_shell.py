@@ -1,5 +1,6 @@
 """What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,14 +8,14 @@ from pathlib import Path
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLockFile, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
-from waggle import cuda_pack, paths
-from waggle.gui import kept, pausing, tray
+from waggle import cli, cuda_pack, paths
+from waggle.gui import app, kept, pausing, tray
 from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.current import Current
@@ -47,12 +48,51 @@ def test_only_the_first_claims_a_home(tmp_path: Path, qtbot: QtBot) -> None:
     elsewhere.release()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="who holds a file is another process's number there")
+def test_a_home_that_came_from_another_computer_is_opened_and_that_of_a_living_window_is_not(
+    tmp_path: Path, qtbot: QtBot
+) -> None:
+    (tmp_path / "window.lock").write_text(f"{os.getppid()}\nwaggle\nelsewhere\n{'0' * 32}\n{'1' * 32}\n")
+    plain = QLockFile(str(tmp_path / "window.lock"))
+    plain.setStaleLockTime(0)
+    assert not plain.tryLock(0), "Qt takes it for held, whether it is or not"
+    here = OnlyOne(tmp_path)
+    assert here.claim()
+    assert not OnlyOne(tmp_path).claim()
+    here.release()
+
+
+def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: QtBot) -> None:
+    here, far = OnlyOne(tmp_path), OnlyOne(tmp_path, host="server")
+    assert here.claim()
+    assert far.claim()
+    assert not OnlyOne(tmp_path, host="server").claim()
+    here.release()
+    far.release()
+
+
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
     assert OnlyOne(tmp_path / "missing").claim()
 
 
 def test_nobody_answers_where_no_window_is(tmp_path: Path, qtbot: QtBot) -> None:
     assert not OnlyOne(tmp_path).call()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
+def test_a_start_while_it_is_leaving_is_a_start_afterwards(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.called("")
+    assert shell.wanted_again is None
+    shell.leave()
+    shell.called("waggle://join?charter=ab")
+    shell.called("")
+    assert shell.wanted_again == "waggle://join?charter=ab"
+    started: list[list[str]] = []
+    monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
+    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
+    app._start_again(Home(tmp_path), chosen, shell.wanted_again)
+    asked = cli.parsed(started[0][3:])  # without python -m waggle
+    assert (asked.home, asked.on, asked.set, asked.invite) == (tmp_path, "server", ["swarm.solo=true"], shell.wanted_again)
 
 
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
@@ -78,6 +118,16 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbo
     assert shown(made) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
     made._resume.trigger()
     assert [type(command) for command in asked] == [Pause, Resume]
+
+
+def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, said = Tray(look), list[str]()
+    made.show_state(CONTRIBUTING)
+    monkeypatch.setattr(made.icon, "setToolTip", said.append)
+    made.show_state(replace(CONTRIBUTING, answered=7))
+    assert said == []
+    made.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert len(said) == 1
 
 
 def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:

@@ -8,12 +8,14 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui import qr
 from waggle.gui.ask_view import AnswerRow, AskView, may_be_asked, outcome, shares
+from waggle.gui.files import file_dialog
+from waggle.gui.look import Look
 from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Application
 from waggle.gui.paint import Chip
@@ -418,6 +420,26 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
     return [command for command in sent if isinstance(command, commands.PoseQuestion)]
 
 
+def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, look: Look, qtbot: QtBot) -> None:
+    window, _, _ = trying
+    other = replace(POSED, specialty="binary_matrix", number=99)
+    made, sent = AskView(look), list[AnyCommand]()
+    qtbot.addWidget(made)
+    made.commanded.connect(sent.append)
+    made.show_state(replace(window._current.state, posed=other))
+    assert made._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    made._go.click()
+    assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
+
+
+def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(trying: Trying) -> None:
+    window, view, sent = trying
+    view._next.click()
+    window.refused("The judge does not answer.", "", sent[-1].id)
+    view._go.click()
+    assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7)
+
+
 def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
     window, view, _ = trying
     view._go.click()
@@ -504,3 +526,30 @@ def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
+
+
+def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, qtbot: QtBot, tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path / "anna"))
+    (tmp_path / "anna").mkdir()
+    (tmp_path / "program").mkdir()
+    monkeypatch.chdir(tmp_path / "program")
+    above = Button(look, "")
+    qtbot.addWidget(above)
+    where = QFileDialog(above).directory()
+    dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")
+    assert where.path() == str(tmp_path / "program"), "Qt begins where the program was started"
+    assert dialog.directory().path() == str(tmp_path / "anna")
+
+
+def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
+    window = window_told([ready(at=1.0)])  # without a home
+    window.show_page("swarms")
+    window.swarms._which.choose(1)
+    window.show_page("you")
+    window.you._open("backup")
+    assert not window.you._identity._choose.isVisible()
+    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.swarms._models._export_wanted()
+    assert "waggle export" in window.swarms._models._said.text()
+    assert window.findChildren(QFileDialog) == []

@@ -26,7 +26,7 @@ from waggle.gui.shell import Shell
 from waggle.gui.swarms import SHEET
 from waggle.gui.welcome import STEPS, Welcome
 from waggle.paths import Home
-from waggle.protocol.commands import AnyCommand, ChooseSwarm
+from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.settings import profile_of
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -114,6 +114,23 @@ def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None
     assert started.window.swarms._link.text() == "waggle://join?charter=ab"
     qtbot.waitUntil(lambda: started.window.swarms._views.currentIndex() == SHEET, timeout=20_000)
     assert not any(isinstance(command, ChooseSwarm) for command in asked)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "asked_for"),
+    [("Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]), ("tomorrow", ["tomorrow"])],
+)
+def test_what_is_pasted_around_an_invite_is_left_and_what_is_none_is_asked_about_as_it_stands(
+    started: Shell, qtbot: QtBot, pasted: str, asked_for: list[str]
+) -> None:
+    welcome, asked = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(asked.append)
+    welcome._choose(2)
+    welcome._link.setText(pasted)
+    for _ in STEPS:
+        welcome._next.click()
+    assert started.window.swarms._link.text() == pasted
+    qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
 
 
 def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(look: Look, qtbot: QtBot) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, Run, ready
@@ -61,6 +61,15 @@ def test_every_focusable_widget_has_a_name(window_told: Told, told: list[AnyEven
         and not widget.objectName().startswith("qt_")
     ]
     assert nameless == []
+
+
+def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None:
+    window = window_told(told)
+    for page in PAGES:
+        window.show_page(page)
+    tables = window.findChildren(QTableView)
+    assert len(tables) >= 3
+    assert [table.accessibleName() for table in tables if table.tabKeyNavigation()] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -88,7 +88,10 @@ def test_services_of_other_systems_start_what_their_installers_put_there():
     assert agent["ProgramArguments"] == ["/Applications/Waggle.app/Contents/MacOS/waggle-console", "engine"]
     task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
     place = re.search(r'InstallDir "\$LOCALAPPDATA(.*)\$\{APP\}"', (HERE / "windows/waggle.nsi").read_text(encoding="utf-8"))
-    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\waggle-console.exe</Command>" in task
+    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\Waggle.exe</Command>" in task, (
+        "a program without a console, which would stand on the desktop"
+    )
+    assert task.count("<UserId>OWN_USER</UserId>") == 2
 
 
 def test_the_container_compiles_what_has_no_wheel_and_leaves_the_compiler_behind():

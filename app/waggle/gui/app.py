@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
 
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QProcess, Qt, QTimer
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle import belongings, paths
-from waggle.errors import EngineError
+from waggle.errors import EngineError, WaggleError
 from waggle.gui import language, motion
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -27,7 +27,7 @@ from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.tray import mark_icon
 from waggle.gui.window import Window
-from waggle.gui.words import tr
+from waggle.gui.words import told, tr
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,15 @@ def keep_what_stays() -> None:
     gc.freeze()
 
 
+def show_refused(error: WaggleError) -> None:
+    """Why no window opened, to whoever started Waggle by a click."""
+    application()
+    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", told(error.title))
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(told(error.advice))
+    box.exec()
+
+
 def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     """Play a recording to its end, show a page, and save the window as a picture."""
     current = Current()
@@ -101,7 +110,7 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     """The window of a home, or the one that is open already."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
-    one = OnlyOne(home.root)
+    one = OnlyOne(home.root, host=arguments.on)
     if not one.claim():
         if one.call(arguments.invite):
             return 0
@@ -115,13 +124,24 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
         ),
         choices,
         home,
+        far=bool(arguments.on),
     )
     one.called.connect(shell.called)
-    code = _shown(shell, arguments, first=is_first(home, choices, arguments.overrides))
+    code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     one.release()
     if shell.said_goodbye:
         belongings.tidy(home.root)  # the lock was the last thing in it
+    elif shell.wanted_again is not None:
+        _start_again(home, arguments, shell.wanted_again)
     return code
+
+
+def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
+    """Somebody started Waggle while it was leaving."""
+    program, *rest = paths.program("waggle")
+    chosen = [part for value in arguments.overrides for part in ("--set", value)]
+    named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
+    QProcess.startDetached(program, [*rest, "--home", str(home.root), *chosen, *named])
 
 
 def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> bool:

@@ -94,6 +94,7 @@ class AskView(QWidget):
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", PINNED, ""
         self._asked_by = ""  # the id of what is waited for
+        self._posed: QuestionPosed | None = None  # what is shown, and asked
         self._denied: object = None  # who refused to pose a question, and of which specialty
         self._shown: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
@@ -137,7 +138,9 @@ class AskView(QWidget):
         self._offer()
         self._show_sharing(before)
         self._pose_first()
-        if state.posed is not None and state.posed is not before.posed and self._waiting == "pose":
+        if state.posed is None:
+            self._posed = None
+        elif state.posed is not self._posed and (self._waiting == "pose" or self._posed is None):
             self._show_question(state.posed)
         if state.tried is not None and state.tried is not before.tried:
             self._waiting = ""
@@ -234,7 +237,9 @@ class AskView(QWidget):
         self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
 
     def _show_question(self, posed: QuestionPosed) -> None:
-        self._waiting = ""
+        self._waiting, self._posed = "", posed
+        self._specialty, self._number = posed.specialty, posed.number
+        self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
         self._question.setText(visible_lines(posed.question))
         self._well.show()
         pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
@@ -245,17 +250,21 @@ class AskView(QWidget):
         self._answers.hide()
 
     def _ask(self) -> None:
-        if not self._go.isEnabled() or self._state.posed is None:
+        if not self._go.isEnabled() or self._posed is None:
             return
         self._waiting, self._asked_by = "ask", command_id()
         self._said.hide()
-        mine, epoch = self._mine.text().strip(), self._state.posed.epoch
-        self.commanded.emit(AskModel(id=self._asked_by, specialty=self._specialty, number=self._number, mine=mine, epoch=epoch))
+        mine, posed = self._mine.text().strip(), self._posed
+        self.commanded.emit(
+            AskModel(id=self._asked_by, specialty=posed.specialty, number=posed.number, mine=mine, epoch=posed.epoch)
+        )
         self.show_state(self._state)
 
     def _draw(self) -> None:
-        tried, blind = self._state.tried, self._blind.isChecked()
-        if tried is None or (tried.specialty, tried.number) != (self._specialty, self._number) or self._shown == (tried, blind):
+        tried, posed, blind = self._state.tried, self._posed, self._blind.isChecked()
+        if tried is None or posed is None or self._shown == (tried, blind):
+            return
+        if (tried.specialty, tried.number) != (posed.specialty, posed.number):
             return
         self._shown = (tried, blind)
         while (item := self._rows.takeAt(0)) is not None:
@@ -273,7 +282,7 @@ class AskView(QWidget):
             self._rows.addWidget(made)
         if tried.mine is not None:
             self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
-        said = outcome(tried, self._state.posed.epoch if self._state.posed else 0)
+        said = outcome(tried, posed.epoch)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))
         self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())

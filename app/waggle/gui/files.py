@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QDir, QStandardPaths, Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 
@@ -12,11 +12,21 @@ def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, s
     """To be opened, without a nested loop: `then` hears the path that is chosen. `saves` is the name offered for a new file."""
     dialog = QFileDialog(parent, title)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    if (
+        dialog.directory() == QDir.current()
+    ):  # nothing was chosen before: where Waggle was started is no place for a person's files
+        dialog.setDirectory(_own_files())
     if saves:
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(saves)
     dialog.fileSelected.connect(then)
     return dialog
+
+
+def _own_files() -> str:
+    places = QStandardPaths.StandardLocation
+    documents = QStandardPaths.writableLocation(places.DocumentsLocation)
+    return documents if Path(documents).is_dir() else QStandardPaths.writableLocation(places.HomeLocation)
 
 
 def unused(path: Path) -> Path:

@@ -13,7 +13,7 @@ from waggle.errors import UNREADABLE
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import Button, Line, Scrolled, column, frame, held, row, rule, say_in, text
-from waggle.gui.words import later, plural, size, tr, visible
+from waggle.gui.words import later, plural, size, told, tr, visible
 
 TITLES: dict[Kind, str] = {
     "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
@@ -190,8 +190,12 @@ class Farewell(QWidget):
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
             self._say(msgspec.json.decode(said, type=tuple[Removed, ...]))
-        except UNREADABLE:  # it was refused, in words that are shown instead
-            self._end(tr("Not everything was removed"), visible(complaint.decode("utf-8", "replace").strip()))
+        except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
+            refused = complaint.startswith(b"waggle: ")
+            words = (told(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines())
+            self._end(
+                tr("Nothing was removed") if refused else tr("Not everything was removed"), visible(" ".join(words).strip())
+            )
 
     def _not_started(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:

@@ -92,7 +92,7 @@ class Asked(QFrame):
 
     def _hear(self, program: LineProcess) -> None:
         self._program = program
-        program.line.connect(lambda line: self._add(line.decode("utf-8", "replace")))
+        program.line.connect(lambda line: self._add(told(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
     def go_on(self, before: "Asked") -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtGui import QGuiApplication, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
 
 from waggle import cuda_pack
@@ -21,6 +21,7 @@ from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
 
 RECENT = 900.0  # seconds for which a warning stays on Home
+ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
 STAGE_WORDS = {"draw": later("Drawing"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
@@ -111,6 +112,10 @@ class Hero(QFrame):
             assert isinstance(layout, QBoxLayout)
             layout.setContentsMargins(0, 4 if compact else 6, 0, 4 if compact else 6)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_profile(self._state)
+
     def show_state(self, state: State, now: float) -> None:
         self._state = state
         said = sentence(state)
@@ -146,8 +151,9 @@ class Hero(QFrame):
             self._fact.say("")
 
     def _show_profile(self, state: State) -> None:
-        for part in (self._use, self.profile):
-            part.setVisible(state.settings is not None and state.ready is not None)
+        known = state.settings is not None and state.ready is not None
+        self.profile.setVisible(known)
+        self._use.setVisible(known and self.width() >= self._look.px(ROOM))
         if state.settings is not None and state.ready is not None:
             self.profile.show_settings(state.settings, state.ready.cores)
 

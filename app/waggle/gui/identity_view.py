@@ -31,12 +31,15 @@ ABOUT: dict[Act, str] = {
 
 
 class IdentityView(QFrame):
-    """`commanded` carries what is asked. The passphrase is forgotten as soon as the view is left."""
+    """`commanded` carries what is asked; `here`: by paths of this computer.
+
+    The passphrase is forgotten as soon as the view is left.
+    """
 
     commanded = Signal(object)
     done = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, *, here: bool) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._look, self._waiting, self._found = look, False, ""
@@ -45,8 +48,10 @@ class IdentityView(QFrame):
         self._act: Act = "backup"
         self._mine = ""
         self._title, self._about = Line(look, role="title"), text(look, "", "body", "soft", wrap=True)
-        self._path = self._field(tr("The file of the backup"), tr("Where the backup lies"))
+        lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
+        self._path = self._field(tr("The file of the backup"), lies)
         self._choose = Button(look, tr("Choose"))
+        self._choose.setVisible(here)
         self._choose.clicked.connect(self._file_wanted)
         self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
         self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)

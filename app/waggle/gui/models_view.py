@@ -92,13 +92,13 @@ class ModelCard(QFrame):
 
 
 class ModelsView(QWidget):
-    """All models, and where to get another; a download shows how far it is."""
+    """All models, and where to get another; a download shows how far it is. `here`: by paths of this computer."""
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, *, here: bool) -> None:
         super().__init__()
-        self._look, self._state = look, State()
+        self._look, self._here, self._state = look, here, State()
         self._shapes: list[object] = []  # of the cards that are there
         self._made: list[ModelCard] = []
         self._asked: object = None
@@ -126,6 +126,7 @@ class ModelsView(QWidget):
         self._use, self._folder = Button(look, tr("Download and train")), Button(look, tr("Open a folder"))
         self._use.clicked.connect(self._use_name)
         self._folder.clicked.connect(self._folder_wanted)
+        self._folder.setVisible(self._here)
         words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
                    "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
         fields = held(row((self._name, 1), self._use, self._folder))
@@ -217,6 +218,9 @@ class ModelsView(QWidget):
         dialog.open()
 
     def _export_wanted(self) -> None:
+        if not self._here:
+            self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
+            return
         file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
 
     def export(self, path: str) -> None:

@@ -1,4 +1,7 @@
-"""One window for one home: whoever starts a second one raises the first, and hands it the invite link that it came with."""
+"""One window for one home, and for each computer that is driven from it: whoever starts a second one raises the first.
+
+The first is handed the invite link that the second came with.
+"""
 
 import hashlib
 import os
@@ -22,14 +25,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class OnlyOne(QObject):
-    """`called` carries what a second start said. The lock dies with the process that holds it."""
+    """`called` carries what a second start said. The lock dies with the process that holds it. `host`: where its engine runs,
+    empty for here."""
 
     called = Signal(str)
 
-    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
+    def __init__(self, folder: Path, parent: QObject | None = None, *, host: str = "") -> None:
         super().__init__(parent)
-        self._name = _name(folder)
-        self._lock = QLockFile(str(folder / "window.lock"))
+        which = "window-" + _short(host.encode()) if host else "window"
+        self._name = _name(folder, which)
+        self._lock = QLockFile(str(folder / f"{which}.lock"))
         self._lock.setStaleLockTime(0)  # however long it is held: only the end of its process frees it
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -40,11 +45,16 @@ class OnlyOne(QObject):
 
         Where the folder cannot be written in, nothing can be claimed, and the engine says what is wrong with it.
         """
-        if not self._lock.tryLock(0):
+        if not self._lock.tryLock(0) and not self._taken_over():
             return self._lock.error() != QLockFile.LockError.LockFailedError
         QLocalServer.removeServer(self._name)  # of a window that was killed: the lock is ours, so nobody listens there
         self._server.listen(self._name)
         return True
+
+    def _taken_over(self) -> bool:
+        """Of a process that nobody can ask for any more, because the folder came here from another computer. The system keeps the
+        file of a living one from being removed."""
+        return self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 
     def call(self, invite: str = "") -> bool:
         """Raise the first window; False when it does not answer."""
@@ -93,9 +103,13 @@ def _listener(one: OnlyOne, socket: QLocalSocket) -> _Listener:
     return _Listener(one, socket)
 
 
-def _name(folder: Path) -> str:
+def _name(folder: Path, which: str) -> str:
     """In the home's private folder of sockets where that is short enough; else, and on Windows, a name made from it."""
-    path = folder / "control" / "window.sock"
+    path = folder / "control" / f"{which}.sock"
     if os.name != "nt" and len(os.fsencode(path)) <= LONGEST_NAME and path.parent.is_dir():
         return str(path)
-    return "waggle-window-" + hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+    return f"waggle-{which}-" + _short(os.fsencode(folder.resolve()))
+
+
+def _short(name: bytes) -> str:
+    return hashlib.sha256(name).hexdigest()[:16]

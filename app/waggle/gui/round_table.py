@@ -86,6 +86,7 @@ class RoundTableView(QTableView):
         self.setModel(model)
         self.setAccessibleName(tr("All rounds as a table"))
         self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setWordWrap(False)
         self.verticalHeader().hide()

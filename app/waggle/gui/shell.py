@@ -29,16 +29,20 @@ GONE = ("problem", "stopped")  # phases in which nobody answers
 
 
 class Shell(QObject):
-    """Window, tray, settings and the source of events. `left` says that nothing is running any more.
+    """Window, tray, settings and the source of events. `left` says that nothing is running any more. `far`: the engine runs on
+    another computer, so that what is kept there is not to be reached by paths of this one.
 
     A window is made anew when its words or their size change: whatever it shows is in the State, so nothing is lost.
     """
 
     left = Signal()
 
-    def __init__(self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None) -> None:
+    def __init__(
+        self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, far: bool = False
+    ) -> None:
         super().__init__()
-        self._look, self._current, self._source, self._home = look, current, source, home
+        self._look, self._current, self._source, self._home, self._far = look, current, source, home, far
+        self.wanted_again: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
         self._kept = kept.read(home.window) if home is not None else kept.Kept()
         self._told = State()
         self._invite = ""
@@ -89,7 +93,7 @@ class Shell(QObject):
         self._source.start()
         self._current.flush()  # the first drawing came before there was an engine, and offered to start one
         if self._invite:
-            self.window.show_invite(self._invite)
+            self.window.show_join(self._invite)
             self._invite = ""
 
     def raise_window(self) -> None:
@@ -107,7 +111,9 @@ class Shell(QObject):
     def called(self, invite: str) -> None:
         """A second start: this window comes to the front, with the invite that it brought."""
         self.raise_window()
-        if invite:
+        if self.window.leaving:
+            self.wanted_again = invite or self.wanted_again or ""
+        elif invite:
             self.window.show_invite(invite)
 
     def send(self, command: AnyCommand) -> None:
@@ -150,8 +156,9 @@ class Shell(QObject):
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
-            self._look, self._current, choices=self.choices, journal=self.journal, home=self._home, can_start=can_start
-        )
+            self._look, self._current, choices=self.choices, journal=self.journal, home=None if self._far else self._home,
+            can_start=can_start,
+        )  # fmt: skip
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)

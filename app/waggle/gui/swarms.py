@@ -1,5 +1,6 @@
 """Swarms: where I am and where else I could be; joining by an invite, creating one, inviting others. Nothing joins by itself."""
 
+import re
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -25,13 +26,19 @@ from waggle.protocol.state import State
 
 LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
+LINK = re.compile(r"""waggle:[^\s<>"']+""")
 
 
 def link_in(path: Path) -> str:
-    """The first line of a file that could be an invite; empty where there is none. Raises OSError."""
+    """The first in a file that could be an invite; empty where there is none. Raises OSError."""
     with path.open("rb") as file:
-        text_ = file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace")
-    return next((line.strip() for line in text_.splitlines() if line.strip().startswith("waggle:")), "")
+        return link_of(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
+
+
+def link_of(words: str) -> str:
+    """The first that could be an invite in what somebody wrote or pasted, a whole letter perhaps; empty where there is none."""
+    found = LINK.search(words)
+    return found[0].rstrip(".,;)") if found else ""
 
 
 def why_stay(state: State) -> str:
@@ -42,7 +49,7 @@ def why_stay(state: State) -> str:
 class Swarms(Page):
     """A list, and what opens from it. One thing is asked of the engine at a time; what it refuses is said where it was asked."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, *, here: bool) -> None:
         super().__init__(look)
         self._state = State()
         self._gap = 0  # between cards
@@ -61,7 +68,7 @@ class Swarms(Page):
         self._form.declined.connect(self.show_list)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
-        self._models = ModelsView(look)
+        self._models = ModelsView(look, here=here)
         self._models.commanded.connect(self.commanded)
         self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race")), tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
@@ -295,7 +302,7 @@ class Swarms(Page):
             return
         self._waiting, self._asked = "look", command_id()
         self._say(tr("Asking the computers that the link names; a few seconds."), "soft")
-        self.commanded.emit(ReadInvite(id=self._asked, link=link[:8000]))
+        self.commanded.emit(ReadInvite(id=self._asked, link=(link_of(link) or link)[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._said, visible(words), tone)

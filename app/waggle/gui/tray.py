@@ -88,14 +88,14 @@ class Tray(QObject):
         """At the first start nothing runs until its questions are answered."""
         says = tr("A few questions come first, in the window.")
         self._says.setText(says)
-        self.icon.setToolTip(f"Waggle: {says}")
+        self._tip(f"Waggle: {says}")
         for action in (self._resume, self._pause, self._for.menuAction()):
             action.setVisible(False)
 
     def show_state(self, state: State) -> None:
         said = sentence(state)
         self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
-        self.icon.setToolTip(tooltip(state))
+        self._tip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(said.action == "resume")
         pausable = said.action in ("pause", "pause_now")
@@ -105,6 +105,11 @@ class Tray(QObject):
         if awake != self._awake:
             self._awake = awake
             self.icon.setIcon(self._icons[awake])
+
+    def _tip(self, words: str) -> None:
+        """Systems hand every call on, also of the same words."""
+        if self.icon.toolTip() != words:
+            self.icon.setToolTip(words)
 
     def say(self, title: str, words: str) -> None:
         """A notification, where the system shows such things."""

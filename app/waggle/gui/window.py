@@ -62,7 +62,12 @@ class Window(QWidget):
         self.leaving = self._replay = False
         self.page = "home"
         journal = journal or Journal(self)
-        self.home, self.peers, self.swarms, self.you = Home(look, can_start), Peers(look), Swarms(look), You(look, home)
+        self.home, self.peers, self.swarms, self.you = (
+            Home(look, can_start),
+            Peers(look),
+            Swarms(look, here=home is not None),
+            You(look, home),
+        )
         self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None)
         self._choices = choices = choices or Choices(None, parent=self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
@@ -270,12 +275,17 @@ class Window(QWidget):
         self.show_page("swarms")
         self.swarms.show_invitation()
 
+    def show_join(self, link: str) -> None:
+        """What a person wrote or pasted as a link is looked at, or said to be none."""
+        self.show_page("swarms")
+        self.swarms.show_join(link)
+
     def show_invite(self, link: str) -> None:
         """A link, or a file with one, by its path or URL, came from outside: it is looked at, never joined by itself."""
-        self.show_page("swarms")
         if link.startswith("waggle:"):
-            self.swarms.show_join(link)
+            self.show_join(link)
         else:
+            self.show_page("swarms")
             self.swarms.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -71,7 +71,7 @@ class You(Page):
             Figure(look, "answer", tr("Answers")), Figure(look, "check", tr("Right")),
             Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Used by")),
         ]  # fmt: skip
-        self._identity = IdentityView(look)
+        self._identity = IdentityView(look, here=home is not None)
         self._identity.commanded.connect(self.commanded)
         self._identity.done.connect(self._identity_done)
         self._goodbye = GoodbyeView(look)
@@ -279,6 +279,7 @@ def _table(look: Look, model: Rows[Day]) -> QTableView:
     view.setModel(model)
     view.setAccessibleName(tr("The last year as a table, newest day first"))
     view.setShowGrid(False)
+    view.setTabKeyNavigation(False)
     view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
     view.verticalHeader().hide()
     view.verticalHeader().setDefaultSectionSize(look.px(28))
