@@ -55,6 +55,30 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
             await connection.close()
 
 
+async def test_a_seed_that_did_not_say_is_asked_again(
+    identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def busy_at_first(host: str, _port: int) -> bool:
+        asked.append(host)
+        if len(asked) == 1:
+            raise RuntimeError("too many others ask")
+        return True
+
+    monkeypatch.setattr("waggle.swarm.dht._answers", busy_at_first)
+    monkeypatch.setattr("waggle.swarm.connection.ASK_AGAIN_S", 0.2)
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        ear = Ear()
+        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        try:
+            await connection.start()
+            await ear.hear(ReachFound, lambda news: news.way == "direct")
+        finally:
+            await connection.close()
+    assert len(asked) >= 2
+
+
 async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
     identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

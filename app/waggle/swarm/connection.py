@@ -12,7 +12,7 @@ from typing import Any
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, peer_of
-from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht
+from waggle.swarm.dht import ASKED_RATE, Connected, Dht, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.swarm.options import SwarmOptions
@@ -22,6 +22,7 @@ ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this tim
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
 PINGED = 8  # peers at a time
 ASKED = 3  # peers at a time, whether they can call us
+ASK_AGAIN_S = 1 / ASKED_RATE  # who did not say
 CALLED = 2  # known addresses at a time, while somebody is connected
 SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
@@ -68,7 +69,7 @@ class Connection:
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
-        self._asked: set[bytes] = set()  # whether they can call us
+        self._asked: dict[bytes, float] = {}  # whether they can call us, and when they may be asked again
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -89,14 +90,15 @@ class Connection:
             peer_of(address)
         self._known = tuple(filter(is_address, self._known))
         self._dht = await self._open()
-        try:
-            # From now on others know this port: it is kept when p2pd is started again.
-            self._port = self._port or _port_of(await self._dht.addresses())
-        except PeerAway:
-            self._port = self._options.port  # p2pd died at once: the supervisor will see
+        await self._learn_port(self._dht)
         self._clock_offset = time.time() - time.monotonic()
         self._say("connecting", [], "")
         self._tasks = [asyncio.create_task(self._supervise()), asyncio.create_task(self._stay_joined())]
+
+    async def _learn_port(self, dht: Dht) -> None:
+        """From now on others know this port: it is kept when p2pd is started again."""
+        with suppress(PeerAway):  # it died at once: the supervisor will see
+            self._port = self._port or _port_of(await dht.addresses())
 
     async def meet(self) -> None:
         """Look who is connected, now; raises PeerAway."""
@@ -147,6 +149,7 @@ class Connection:
         while self._dht is None:
             try:
                 self._dht = await self._open()
+                await self._learn_port(self._dht)
             except SwarmError:  # the port is not free yet, or the disk is full: the node stays alone and tries again
                 self._port = self._options.port
                 await asyncio.sleep(pause)
@@ -186,10 +189,12 @@ class Connection:
             return
         # Seeds alone, where there are any: what a neighbour at home says is true at home only, and a stranger may lie.
         seeds = {peer_of(address) for address in self._options.seeds}
-        here = [peer.peer_id for peer in peers if not peer.relayed and peer.peer_id not in self._asked]
+        now = time.monotonic()
+        here = [peer.peer_id for peer in peers if not peer.relayed and self._asked.get(peer.peer_id, now) <= now]
         asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
-        self._asked |= set(asked)
         answers = await asyncio.gather(*(_said(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
+        for peer_id, answer in zip(asked, answers, strict=True):  # who did not say was busy, or we asked too often
+            self._asked[peer_id] = math.inf if answer is not None else now + ASK_AGAIN_S
         if True in answers:
             self._way = "direct"
         elif False in answers and self._options.through == "auto" and seeds:

@@ -7,10 +7,12 @@ Left out: starting p2pd again and joining again, which is `connection.py`.
 
 import asyncio
 import errno
+import logging
 import math
 import socket
 import time
 import types
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +24,7 @@ from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
 from waggle.swarm.services import Limits, Refused, Services
-from waggle.swarm.shim import OpenCalls, load_hivemind
+from waggle.swarm.shim import Answering, OpenCalls, load_hivemind
 from waggle.swarm.sources import source_of
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
@@ -42,6 +44,8 @@ RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
 ENDING = "use of closed network connection"  # what p2pd calls an error when it is told to end
 BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
+
+log = logging.getLogger(__name__)
 
 
 class PeerAway(Exception):
@@ -163,11 +167,21 @@ class Dht:
             if isinstance(away.__cause__, ValueError):  # p2pd knows no address (yet)
                 return []
             raise
-        return sorted(map(str, found), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
+        return sorted(_readable(found), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
 
     async def ended(self) -> int:
-        """Wait until p2pd has ended and return its code. Its calls would only hang."""
-        return int(await self._p2p._child.wait())
+        """Wait until p2pd has ended and return its code, -1 where it does not end although nobody hears it any more.
+
+        Its calls would only hang.
+        """
+        child = asyncio.ensure_future(self._p2p._child.wait())
+        try:
+            await asyncio.wait({child, self._p2p._client.control._read_task}, return_when=asyncio.FIRST_COMPLETED)
+            self.end()
+            await asyncio.wait({child}, timeout=CONNECT_S)
+            return int(child.result()) if child.done() else -1
+        finally:
+            child.cancel()
 
     def end(self) -> None:
         """Ask p2pd to end: whoever waits for `ended` starts another."""
@@ -202,8 +216,17 @@ class Dht:
         try:
             async with asyncio.timeout(seconds):  # never wait_for: on Python 3.11 it can swallow being cancelled
                 return await call
-        except self._hivemind.failures as error:  # being away is normal: the caller asks others or asks later
+        except Exception as error:  # being away is normal: the caller asks others or asks later
+            if not isinstance(error, self._hivemind.failures):  # hivemind takes it for impossible; strangers find ways
+                log.warning("a call of the network failed: %r", error)
             raise PeerAway(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def _readable(addresses: Iterable[Any]) -> Iterator[str]:
+    """Those that can be written out, which reads them to their end: a relay may say anything of itself."""
+    for address in addresses:
+        with suppress(ValueError):
+            yield str(address)
 
 
 async def open_dht(
@@ -232,7 +255,8 @@ async def open_dht(
             "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
         ) from error
     try:
-        p2p._client.control._pending_calls = OpenCalls()
+        control = p2p._client.control
+        control._pending_calls, control._handler_tasks = OpenCalls(), Answering()
         dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
         await _answer_reach(hivemind, p2p, dht)
         return dht

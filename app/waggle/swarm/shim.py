@@ -22,6 +22,7 @@ from waggle.errors import SwarmError
 from waggle.swarm import announcement, guard
 
 MAX_VALUE = guard.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
+CALL_ID = 16  # bytes
 SPARE = 64  # times of entries that were replaced, beside one for each that is there
 
 
@@ -55,6 +56,7 @@ def load_hivemind() -> types.SimpleNamespace:
     _believe_one_by_one(DHTProtocol, DHTRecord, DictionaryDHTValue)
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
+    _outlive_messages(control, DecodeError, P2PDaemonError)
     # ValueError: what a stranger's address may be that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
     return types.SimpleNamespace(
@@ -179,7 +181,8 @@ def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
         found = await find(self, peer, keys)
         for key, (value, nearest) in (found or {}).items():
-            own = ((node_id, each) for node_id, each in nearest.items() if node_id == node_id_of(each))
+            others = ((node_id, each) for node_id, each in nearest.items() if node_id != self.node_id)  # ends a search
+            own = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
             found[key] = value, dict(itertools.islice(own, self.bucket_size))
         return found
 
@@ -200,6 +203,51 @@ def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: A
             return info(peer_id(message.id), found)
 
     control.PeerInfo = Readable
+
+
+def _outlive_messages(control: Any, unreadable: type[Exception], error: type[Exception]) -> None:
+    """Let no message that a stranger wrote end the reader of all messages, nor stand for an answer where it holds none.
+
+    p2pd passes on what it can read to its end; Python reads more strictly. What comes for all calls is read in one place, and
+    nobody hears of it when that ends.
+    """
+    read, client = control.read_pbmsg_safe, control.ControlClient
+    passed_on, call = control.p2pd_pb.PersistentConnectionResponse, client.call_unary_handler
+
+    async def read_next(reader: Any, message: Any) -> None:
+        if not isinstance(message, passed_on):
+            await read(reader, message)
+            return
+        while len(message.callId) != CALL_ID:
+            message.Clear()
+            with suppress(unreadable):  # it was read to its end, and the next one begins there
+                await read(reader, message)
+
+    async def call_unary_handler(self: Any, *arguments: Any) -> Any:
+        answer = await call(self, *arguments)
+        if answer is None:
+            raise error("a message that holds no answer")
+        return answer
+
+    control.read_pbmsg_safe, client.call_unary_handler = read_next, call_unary_handler
+
+
+class Answering(dict[Any, Any]):
+    """What is done to answer calls of others, as long as it is done.
+
+    hivemind keeps each call that nobody here serves, or that was given up before it began, for ever: strangers write as many.
+    """
+
+    def __setitem__(self, call: Any, task: asyncio.Task[Any]) -> None:
+        super().__setitem__(call, task)
+        task.add_done_callback(functools.partial(self._end, call))
+
+    def _end(self, call: Any, task: asyncio.Task[Any]) -> None:
+        if self.get(call) is task:  # a stranger chooses the name of a call, and may choose it twice
+            del self[call]
+
+    def pop(self, call: Any, default: Any = None) -> Any:
+        return super().pop(call, default)
 
 
 class OpenCalls(dict[Any, Any]):

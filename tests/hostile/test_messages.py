@@ -1,0 +1,186 @@
+"""Strangers below the protocol, over a real p2pd: what they write into hivemind's messages ends, deafens and fills no node."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm.live import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
+from waggle.swarm.dht import Dht, open_dht
+from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm.services import Services
+from waggle.swarm.shim import load_hivemind
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not
+Send = Callable[..., Awaitable[None]]
+Hears = Callable[[], Awaitable[None]]
+
+
+def delimited(message: bytes) -> bytes:
+    """Behind its length, as p2pd and hivemind write to each other."""
+    length, written = len(message), b""
+    while length > 127:
+        written, length = written + bytes([length & 127 | 128]), length >> 7
+    return written + bytes([length]) + message
+
+
+async def one_message(reader: asyncio.StreamReader) -> bytes:
+    length = shift = 0
+    while True:
+        (byte,) = await reader.readexactly(1)
+        length, shift = length | (byte & 127) << shift, shift + 7
+        if byte < 128:
+            return await reader.readexactly(length)
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as made:
+        yield made
+
+
+@pytest.fixture
+def messages() -> Any:
+    load_hivemind()
+    from hivemind.proto import p2pd_pb2
+
+    return p2pd_pb2
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[Any]:
+    """p2pd without any of our code above it."""
+    p2p = await load_hivemind().P2P.create(host_maddrs=["/ip4/127.0.0.1/tcp/0"], dht_mode="server", nat_port_map=False)
+    yield p2p
+    await p2p.shutdown()
+
+
+@pytest.fixture
+async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
+    """A node in a swarm; at the end it must still run."""
+    node = await start("living", seeds=(seed_address,))
+    running = asyncio.create_task(node.node.run())
+    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    yield node
+    assert not running.done(), "somebody ended it"
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@pytest.fixture
+def still_hears(start: Start, seed_address: str, charter: Charter, verifier: Verifier, living: Live) -> Hears:
+    async def hears() -> None:
+        honest = await start("honest", seeds=(seed_address,))
+        ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
+        share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
+        await living.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
+
+    return hears
+
+
+def dht_of(live: Live) -> Dht:
+    door: Any = live.node._connection
+    dht: Dht = door.dht
+    return dht
+
+
+async def call(stranger: Any, living: Live, address: str) -> Any:
+    """Connect the stranger; the victim as it names it."""
+    hivemind = load_hivemind()
+    peer = hivemind.PeerID(living.identity.peer_id)
+    await stranger._client.connect(peer, [hivemind.Multiaddr(address.rsplit("/p2p/", 1)[0])])
+    return peer
+
+
+@pytest.fixture
+async def send(stranger: Any, living: Live, messages: Any) -> Send:
+    """Write one call as p2pd would."""
+    peer = await call(stranger, living, (await living.node.addresses())[0])
+
+    async def sends(served: str, behind: bytes = b"", named: bytes = b"") -> None:
+        _, _, writer = await stranger.call_binary_stream_handler(peer, "waggle/greeting")
+        asked = messages.CallUnaryRequest(peer=b"x", proto=served, data=b"").SerializeToString() + behind
+        writer.write(delimited(b"\x0a\x10" + (named or uuid.uuid4().bytes) + b"\x1a" + delimited(asked)))
+        await writer.drain()
+        writer.close()
+
+    return sends
+
+
+async def test_a_replica_that_names_the_asker_among_its_neighbours_ends_no_announcement(
+    living: Live, still_hears: Hears, charter: Charter, verifier: Verifier, tmp_path: Path, stack: AsyncExitStack
+) -> None:
+    bad = await open_dht(options(), fresh_identity(tmp_path, "bad"), Services(), port=0)
+    stack.push_async_callback(bad.close)
+    protocol: Any = bad._node.protocol
+    honest, asked = protocol.routing_table.get_nearest_neighbors, asyncio.Event()
+
+    def everybody(query: Any, k: int, exclude: Any = None) -> Any:
+        asked.set()
+        return honest(query, k)
+
+    protocol.routing_table.get_nearest_neighbors = everybody
+    await bad.connect((await living.node.addresses())[0])
+    known: Any = dht_of(living)._node.protocol.routing_table
+    async with asyncio.timeout(SOON):
+        while bad._node.node_id not in known:
+            await asyncio.sleep(0.01)
+    ids = question_ids(charter, verifier, living.identity.peer_id, 1)
+    share(living.node, answered(charter, verifier, living.identity.peer_id, ids))
+    await asyncio.wait_for(asked.wait(), SOON)
+    await still_hears()
+
+
+async def test_a_message_that_holds_no_answer_ends_nobody_who_waits_for_one(
+    stranger: Any, living: Live, messages: Any, still_hears: Hears
+) -> None:
+    asked = asyncio.Event()
+
+    async def lie(_info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = messages.PersistentConnectionRequest()
+        request.ParseFromString(await one_message(reader))
+        answer = messages.PersistentConnectionRequest(callId=request.callId, cancel=messages.Cancel())
+        writer.write(delimited(answer.SerializeToString()))
+        await writer.drain()
+        asked.set()
+
+    await stranger.add_binary_stream_handler("DHTProtocol.rpc_ping", lie)
+    await call(stranger, living, (await living.node.addresses())[0])
+    await asyncio.wait_for(asked.wait(), SOON)
+    await still_hears()
+
+
+async def test_a_message_that_cannot_be_read_is_passed_over(send: Send, living: Live, still_hears: Hears) -> None:
+    await send("waggle/greeting", UNREADABLE)
+    await still_hears()
+    assert not dht_of(living)._p2p._client.control._read_task.done()
+
+
+async def test_who_hears_nothing_any_more_is_started_again(living: Live, still_hears: Hears) -> None:
+    deaf = dht_of(living)
+    deaf._p2p._client.control._read_task.cancel()
+    assert await asyncio.wait_for(deaf.ended(), SOON) is not None
+    await still_hears()
+    assert dht_of(living) is not deaf
+
+
+async def test_calls_that_nobody_serves_or_that_have_one_name_are_not_kept(send: Send, living: Live) -> None:
+    kept = dht_of(living)._p2p._client.control._handler_tasks
+    seen: list[object] = []
+    admit = type(kept).__setitem__
+    type(kept).__setitem__ = lambda self, name, task: (seen.append(name), admit(self, name, task))[1]
+    try:
+        for number in range(20):
+            await send("nobody")
+            await send("waggle/greeting", named=bytes([number // 2]) * 16)
+        async with asyncio.timeout(SOON):
+            while len(seen) < 40 or kept:
+                await asyncio.sleep(0.01)
+    finally:
+        type(kept).__setitem__ = admit
