@@ -65,3 +65,19 @@ async def test_a_change_that_is_taken_back_leaves_the_file_and_the_command_line_
     back()
     assert (choices.now.swarm.solo, choices.now.swarm.port, choices.now.when.idle_minutes) == (True, 4001, 5)
     assert tomllib.loads(path.read_text()) == tomllib.loads(kept) | {"when": {"idle_minutes": 5}}
+
+
+def test_what_changes_while_something_comes_to_be_holds_for_it_too(tmp_path, teller):
+    choices = Choices(tmp_path / "settings.toml", (), teller)
+    choices.begin()
+    choices.change({"computer.cpu_percent": 30})  # a download takes its time
+    held = []
+
+    def hold(now):
+        held.append(now.computer.cpu_percent)
+        return ("computer.priority",) if now.computer.priority == "normal" else ()
+
+    choices.apply_to(hold)
+    choices.change({"computer.cpu_percent": 60, "computer.priority": "normal"})
+    assert held == [30, 60]
+    assert teller.state.after_restart == ("computer.priority",)

@@ -79,6 +79,19 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
     assert gate.seconds == 608.0
 
 
+def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
+    gate = Gate(nothing, clock=Hours(50.0))
+    gate.percent = 5
+    gate()
+    working = threading.Thread(target=gate)
+    working.start()
+    working.join(0.1)
+    assert working.is_alive(), "it rests for a quarter of an hour"
+    gate.percent = 100
+    working.join(5)
+    assert not working.is_alive()
+
+
 def test_a_stop_ends_a_rest_at_once():
     gate = Gate(nothing, clock=Hours(50.0))
     gate.percent = 5

@@ -29,6 +29,12 @@ class Choices:
         self._tell()
         return self.now
 
+    def apply_to(self, *applied: Callable[[Settings], tuple[str, ...]]) -> None:
+        """Call these after each change, and now: what was changed while they came to be holds for them, too."""
+        self.applied += applied
+        if refused := tuple(key for apply in applied for key in apply(self.now)):
+            self._tell(refused)
+
     def may_share(self) -> bool:
         """Whether a person's own answers may leave this computer."""
         return self.now.swarm.my_answers == "yes"

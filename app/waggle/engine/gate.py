@@ -21,7 +21,7 @@ class Gate:
     """
 
     def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
-        self.percent = 100
+        self._percent = 100
         self._counted = 0.0
         self._clock = clock
         self._passed: float | None = None
@@ -31,6 +31,17 @@ class Gate:
         self._opened = 0  # times; whoever waits may wake only when it is closed again, and has to say so again
         self._stopping = False
         self._waiting = waiting
+
+    @property
+    def percent(self) -> int:
+        return self._percent
+
+    @percent.setter
+    def percent(self, percent: int) -> None:
+        """It holds at once: a rest that was owed by what held before has an end."""
+        with self._changed:
+            self._percent = percent
+            self._changed.notify_all()
 
     def __call__(self) -> None:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
@@ -46,13 +57,14 @@ class Gate:
             self._passed = self._clock()
 
     def _rest(self) -> None:
-        """Make up for the work since the gate was passed last; a pause or a stop ends it early."""
+        """Make up for the work since the gate was passed last; a pause, a stop or another percentage ends it early."""
         if self._passed is None:
             return
         worked = min(LONGEST_WORK, self._clock() - self._passed)
         self._owed += worked * (100 / self.percent - 1)
         if self._owed >= SHORTEST_REST:
-            self._changed.wait_for(lambda: self._stopping or self._closed, self._owed)
+            held = self.percent
+            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != held, self._owed)
             self._owed = 0.0
 
     def rest(self, seconds: float) -> None:

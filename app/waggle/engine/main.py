@@ -190,10 +190,9 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             return _ended(lifecycle, teller, desk, teller.state.round)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
-        prepared.limits.hold(chosen.computer)
-        choices.applied += [lambda now: prepared.limits.hold(now.computer), prepared.follow]
-        frugality.allow(chosen.computer.memory_gb)
-        choices.applied.append(lambda now: frugality.allow(now.computer.memory_gb))
+        choices.apply_to(
+            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: frugality.allow(now.computer.memory_gb)
+        )
         await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
         lifecycle.sent = prepared.sent
         desk.back = None  # it has begun
