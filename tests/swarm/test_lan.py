@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.live import Start, fresh_identity
+from swarm.live import SOON, Start, fresh_identity
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.lan import KIND, MAX_FOUND, Lan
 from waggle.swarm.news import ReachFound
@@ -52,7 +52,7 @@ async def test_where_every_name_is_taken_others_are_still_found(
     monkeypatch.setattr(AsyncZeroconf, "async_register_service", taken)
     monkeypatch.setattr("waggle.swarm.lan.TELL_S", 0.05)
     lan = Lan(bytes(32), identity.peer_id, lambda address: None)
-    await lan.start([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
+    await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
     try:
         assert lan._browser is not None
         assert "its name is taken" in caplog.text
@@ -84,6 +84,30 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
 @pytest.mark.parametrize("addresses", [(), ("/ip4/1.2.3.4/udp/1/quic-v1/p2p/x",)])
 async def test_a_node_that_has_nothing_to_tell_says_nothing(identity: Identity, addresses: tuple[str, ...]) -> None:
     lan = Lan(bytes(32), identity.peer_id, lambda address: None)
-    await lan.start(addresses, "127.0.0.1")
+    await lan.be_at(addresses, "127.0.0.1")
     await lan.close()
     await lan.close()
+
+
+async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(identity: Identity) -> None:
+    lan = Lan(bytes(32), identity.peer_id, lambda address: None)
+    await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "0.0.0.0")
+    assert lan._zeroconf is None
+    await lan.close()
+
+
+async def test_where_a_node_has_come_to_be_is_told_anew(identity: Identity, tmp_path: Path) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    other = fresh_identity(tmp_path, "other")
+    lan, listening = Lan(bytes(32), identity.peer_id, lambda address: None), Lan(bytes(32), other.peer_id, heard.put_nowait)
+    try:
+        await listening.be_at([f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(other.peer_id)}"], "127.0.0.1")
+        for port in (1, 1, 2):
+            address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
+            before = lan._zeroconf
+            await lan.be_at([address], "127.0.0.1")
+            if before is None or before is not lan._zeroconf:
+                assert await asyncio.wait_for(heard.get(), SOON) == address
+    finally:
+        await asyncio.gather(lan.close(), listening.close())
+    assert heard.empty()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from waggle.errors import SwarmError
 from waggle.swarm.address import is_address
+from waggle.swarm.dht import EVERYWHERE
 from waggle.swarm.identity import text_of
 
 if TYPE_CHECKING:
@@ -33,25 +34,33 @@ class Lan:
         self._name = f"{text_of(peer_id)[-24:]}.{KIND}"
         self._own = f"/p2p/{text_of(peer_id)}"
         self._suggest = suggest
+        self._here = ""  # what is told
         self._found: set[str] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._zeroconf: Any = None
         self._browser: Any = None
 
-    async def start(self, addresses: Sequence[str], host: str) -> None:
-        """Tell of these addresses, and look for others; raises SwarmError where the network does not let us."""
+    async def be_at(self, addresses: Sequence[str], host: str) -> None:
+        """Tell of the first of these addresses that is of use to others, and look for them there; where it is another one than
+        before, anew. Raises SwarmError where the network does not let us."""
+        here = next((each for each in addresses if _is_of_use(each, host)), "")
+        if here == self._here:
+            return
+        await self.close()
+        if here:
+            await self._tell_of(here, host)
+        self._here = here
+
+    async def _tell_of(self, here: str, host: str) -> None:
         from zeroconf import Error, InterfaceChoice
         from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
-        told = [each for each in addresses if "/tcp/" in each and "/p2p-circuit/" not in each and len(each) <= MAX_ADDRESS]
-        if not told:
-            return
         try:
-            self._zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if host == "0.0.0.0" else [host])
-            parts = told[0].split("/")
+            self._zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if host == EVERYWHERE else [host])
+            parts = here.split("/")
             info = AsyncServiceInfo(
                 KIND, self._name, addresses=[_packed(parts)], port=int(parts[4]), server=f"{self._name.split('.')[0]}.local.",
-                properties={"charter": self._charter, "address": told[0]},
+                properties={"charter": self._charter, "address": here},
             )  # fmt: skip
             try:
                 async with asyncio.timeout(TELL_S):
@@ -64,6 +73,7 @@ class Lan:
 
     async def close(self) -> None:
         """Leave. Safe to call twice."""
+        self._here = ""
         for asking in self._asking:
             asking.cancel()
         zeroconf, self._zeroconf = self._zeroconf, None
@@ -75,7 +85,7 @@ class Lan:
             await zeroconf.async_close()
 
     def _changed(self, zeroconf: "Zeroconf", service_type: str, name: str, state_change: Any) -> None:
-        if state_change.name == "Added" and name != self._name and len(self._asking) < MAX_FOUND:
+        if state_change.name in ("Added", "Updated") and name != self._name and len(self._asking) < MAX_FOUND:
             asking = asyncio.ensure_future(self._ask(zeroconf, name))
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
@@ -96,6 +106,12 @@ class Lan:
         if address not in self._found and len(self._found) < MAX_FOUND:
             self._found.add(address)
             self._suggest(address)
+
+
+def _is_of_use(address: str, host: str) -> bool:
+    """Whether others on the network can call it: before there is one, a node that listens everywhere has none but its own."""
+    own = host == EVERYWHERE and address.startswith(("/ip4/127.", "/ip6/::1/"))
+    return "/tcp/" in address and "/p2p-circuit/" not in address and len(address) <= MAX_ADDRESS and not own
 
 
 def _packed(parts: Sequence[str]) -> bytes:

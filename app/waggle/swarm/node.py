@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from waggle.errors import SwarmError
 from waggle.swarm import admission, greeting, record, standings
 from waggle.swarm.admission import Admission
 from waggle.swarm.board import Board
@@ -44,6 +45,7 @@ from waggle.tasks.verifier import Verifier
 
 DIGEST_BYTES = 32
 LISTED_S = 1.0
+LAN_S = 30.0  # between two looks whether others on the local network find us elsewhere
 SHOWN = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
@@ -133,14 +135,21 @@ class SwarmNode:
             await self._web.start(self._options.web_host, self._options.web_port or 0)
         if self._options.lan and isinstance(self._connection, Connection):
             self._lan = Lan(self._digest, self._identity.peer_id, self._connection.suggest)
-            with suppress(PeerAway):  # p2pd died at once: others on this network can still be found by seeds
-                await self._lan.start(await self._connection.dht.addresses(), self._options.host)
+            with suppress(PeerAway):  # p2pd died at once
+                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
         ways = (self._offers, self._gathering, self._marking)
-        work = (*(each.run(self._connection) for each in ways), self._count(), self._connection.run())
+        work = (*(each.run(self._connection) for each in ways), self._count(), self._stay_on_lan(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def _stay_on_lan(self) -> None:
+        """The network may come after us, or be another one when a computer has slept."""
+        while self._lan is not None and isinstance(self._connection, Connection):
+            await asyncio.sleep(LAN_S)
+            with suppress(PeerAway, SwarmError):  # p2pd starts again, or there is no network just now
+                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
 
     async def run(self) -> None:
         """Watch the work in the background: raise what only a fault of ours can raise, return when the node is closed."""
