@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QToolButton
 from gui.conftest import Told
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
-from waggle.gui.matrix import SIZE, settled
+from waggle.gui.matrix import SIZE
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
+from waggle.gui.still import settled
 from waggle.protocol.state import AnyEvent
 
 PERCENTS = (80, 100, 130, 150, 200)

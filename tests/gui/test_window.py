@@ -20,9 +20,9 @@ from waggle.gui.help_page import HelpPage
 from waggle.gui.journal import Journal
 from waggle.gui.language import Language
 from waggle.gui.look import Look
-from waggle.gui.matrix import settled
 from waggle.gui.parts import Button
 from waggle.gui.screenshots import failed
+from waggle.gui.still import settled
 from waggle.gui.window import Window
 from waggle.gui.words import date_of
 from waggle.paths import Home

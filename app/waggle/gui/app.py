@@ -25,6 +25,7 @@ from waggle.gui.only_one import OnlyOne
 from waggle.gui.opened import Application
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
+from waggle.gui.still import settled
 from waggle.gui.tray import mark_icon
 from waggle.gui.window import Window
 from waggle.gui.words import told, tr
@@ -101,9 +102,7 @@ def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     replay.play_all()
     window.show()
     window.show_page(page)
-    for _ in range(3):  # layouts settle in the second pass
-        QApplication.processEvents()
-    return 0 if window.grab().save(str(picture)) else 1
+    return 0 if settled(window).save(str(picture)) else 1
 
 
 def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments) -> int:

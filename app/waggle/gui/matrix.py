@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import shiboken6
-from PySide6.QtCore import QPoint, Qt, QThread
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication
 
 from waggle import paths
 from waggle.gui import language
 from waggle.gui.app import application
 from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
-from waggle.gui.live import FRAME_MS
 from waggle.gui.look import Look, Theme
 from waggle.gui.progress import Progress
 from waggle.gui.screenshots import Story, failed, starting, window_of
+from waggle.gui.still import settled
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
 from waggle.settings import Settings
@@ -41,7 +40,6 @@ SCALES = ("1", "2")
 SIZE = (1024, 640)  # the smallest that everything must fit into
 README = (1280, 800)
 THUMB = 512
-LOOKS = 40
 
 
 class Shot(NamedTuple):
@@ -102,19 +100,6 @@ def show(window: Window, view: str) -> None:
     progress = window.pages.get("progress")
     if isinstance(progress, Progress):
         progress.show_table(view == TABLE)
-
-
-def settled(window: Window) -> QImage:
-    """The window as it stands once nothing in it moves: Live and Progress make their parts one after the other."""
-    seen = QImage()
-    for _ in range(LOOKS):
-        for _ in range(3):  # layouts settle in the second pass
-            QApplication.processEvents()
-        before, seen = seen, window.grab().toImage()
-        if seen == before:
-            break
-        QThread.msleep(2 * FRAME_MS)
-    return seen
 
 
 def sheet(page: str, folder: Path) -> Path:

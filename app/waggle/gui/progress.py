@@ -1,5 +1,6 @@
 """Progress: the honest score first, then reward beneath it on the same axis; as a table too; and beside models of others."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,8 +171,8 @@ class Progress(Page):
 
         state, axis = self._state, series.AXES[self._axis.index]
         ends, bands = charts.ends(state, axis), charts.bands(state, axis)
-        held.show_state(state, axis, ends, bands)
-        QTimer.singleShot(FRAME_MS, reward, lambda: reward.show_state(state, axis, ends, bands))  # no key waits for both
+        for turn, chart in enumerate((held, reward), 1):  # one after the other, and behind the page: no key waits for both
+            QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = series.scores(state)
         self._waiting.setVisible(not scores)
         self._figure.setText(f"{decimal(100 * scores[-1].right / scores[-1].total, 1)}%" if scores and scores[-1].total else "")
