@@ -14,7 +14,9 @@ from waggle.gui.paint import Chip
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.still import settled
+from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
+from waggle.settings import Settings
 
 PERCENTS = (80, 100, 130, 150, 200)
 
@@ -71,7 +73,8 @@ def test_rounds_as_a_table_lose_columns_and_no_words(window_told: Told, told: li
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
+    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SIZE)
+    assert window.home.hero.profile.isVisible()
     settled(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores with " in line.words() and line.isVisible())
     assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(" with ")[0])

@@ -38,6 +38,7 @@ class Profile(QWidget):
             set_tip(part, tr(PROFILE_WORDS[name]))
         self._segments.chosen.connect(self._choose)
         self._by_hand = Line(look, "", "small", "text_faint")
+        self._by_hand.hide()
         self.setLayout(row(self._by_hand, self._segments, gap=10))
 
     def show_settings(self, settings: Settings, cores: int) -> None:
@@ -45,6 +46,7 @@ class Profile(QWidget):
         name = profile_of(settings, self._cores)
         self._segments.mark(list(PROFILES).index(name) if name in PROFILES else None)
         self._by_hand.say("" if name in PROFILES else tr("set by hand"))
+        self._by_hand.setVisible(name not in PROFILES)
 
     def _choose(self, place: int) -> None:
         self.chosen.emit(profiles(self._cores)[list(PROFILES)[place]])
