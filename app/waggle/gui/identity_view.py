@@ -51,7 +51,8 @@ class IdentityView(QFrame):
         lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
         self._path = self._field(tr("The file of the backup"), lies)
         self._choose = Button(look, tr("Choose"))
-        self._choose.setVisible(here)
+        if not here:
+            self._choose.hide()
         self._choose.clicked.connect(self._file_wanted)
         self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
         self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)

@@ -126,7 +126,8 @@ class ModelsView(QWidget):
         self._use, self._folder = Button(look, tr("Download and train")), Button(look, tr("Open a folder"))
         self._use.clicked.connect(self._use_name)
         self._folder.clicked.connect(self._folder_wanted)
-        self._folder.setVisible(self._here)
+        if not self._here:
+            self._folder.hide()
         words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
                    "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
         fields = held(row((self._name, 1), self._use, self._folder))

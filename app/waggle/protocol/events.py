@@ -17,7 +17,6 @@ Way = Literal["", "direct", "relay", "gateway"]
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
-
 RIGHT = 0.99  # rewards from here on are shown as right
 
 # Bounds for what the State counts with: a damaged recording must not cost the window its memory.
@@ -170,7 +169,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     charter: str  # hex
     specialties: tuple[SpecialtyInfo, ...]
     model: str
-    base: str = ""  # hex, what tells two models of one name apart
+    base: str = ""  # what tells two models of one name apart
     model_note: str  # what a person should know about this model, one sentence
     backend: str
     device: str

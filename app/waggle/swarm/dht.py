@@ -36,6 +36,7 @@ START_S = 30.0
 CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
 CONNECT_S = 5.0
 PING_S = 3.0
+LAST_BREATH_S = 1.0  # of p2pd, whose connection to us ends before it does
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
@@ -177,8 +178,10 @@ class Dht:
         child = asyncio.ensure_future(self._p2p._child.wait())
         try:
             await asyncio.wait({child, self._p2p._client.control._read_task}, return_when=asyncio.FIRST_COMPLETED)
-            self.end()
-            await asyncio.wait({child}, timeout=CONNECT_S)
+            await asyncio.wait({child}, timeout=LAST_BREATH_S)
+            if not child.done():
+                self.end()
+                await asyncio.wait({child}, timeout=CONNECT_S)
             return int(child.result()) if child.done() else -1
         finally:
             child.cancel()
