@@ -8,15 +8,25 @@ from pathlib import Path
 import pytest
 
 from swarm.conftest import charter, identity, seed_address, start, verifier
-from swarm.live import fresh_identity, options
+from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
+from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 __all__ = ["charter", "identity", "seed_address", "start", "verifier"]
 
 StartAttacker = Callable[[str], Awaitable[Attacker]]
+
+
+async def honest_one(start: Start, seed_address: str, charter: Charter, verifier: Verifier, listener: Live) -> Live:
+    """Another honest node shares a group, and the listener has it."""
+    honest = await start("honest", seeds=(seed_address,))
+    ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
+    share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
+    await listener.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
+    return honest
 
 
 @pytest.fixture

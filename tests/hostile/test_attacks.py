@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import os
 import signal
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hostile.conftest import StartAttacker
+from hostile.conftest import StartAttacker, honest_one
 from swarm.live import SOON, Live, Start, answered, fresh_identity, question_ids, share
 from waggle.errors import VerifierKilled
 from waggle.lab import attacks
@@ -41,16 +42,7 @@ async def victim(start: Start, seed_address: str) -> Live:
 
 @pytest.fixture
 def honest_arrives(start: Start, seed_address: str, charter: Charter, verifier: Verifier, victim: Live) -> Arrives:
-    """Another honest node shares a group, and the victim has it."""
-
-    async def arrives() -> Live:
-        honest = await start("honest", seeds=(seed_address,))
-        ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
-        share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
-        await victim.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
-        return honest
-
-    return arrives
+    return functools.partial(honest_one, start, seed_address, charter, verifier, victim)
 
 
 async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_not_asked_again(

@@ -1,6 +1,7 @@
 """Strangers below the protocol, over a real p2pd: what they write into hivemind's messages ends, deafens and fills no node."""
 
 import asyncio
+import functools
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from hostile.conftest import honest_one
 from swarm.live import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle.swarm.dht import Dht, open_dht
-from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm.news import ReachFound
 from waggle.swarm.services import Services
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
@@ -19,7 +21,7 @@ from waggle.tasks.verifier import Verifier
 
 UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not
 Send = Callable[..., Awaitable[None]]
-Hears = Callable[[], Awaitable[None]]
+Hears = Callable[[], Awaitable[Live]]
 
 
 def delimited(message: bytes) -> bytes:
@@ -75,13 +77,7 @@ async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
 
 @pytest.fixture
 def still_hears(start: Start, seed_address: str, charter: Charter, verifier: Verifier, living: Live) -> Hears:
-    async def hears() -> None:
-        honest = await start("honest", seeds=(seed_address,))
-        ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
-        share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
-        await living.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
-
-    return hears
+    return functools.partial(honest_one, start, seed_address, charter, verifier, living)
 
 
 def dht_of(live: Live) -> Dht:
