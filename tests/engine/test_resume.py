@@ -36,7 +36,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
 def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
     node = Node(
         policy=opened.policy,
-        tokens=opened.tokens,
+        tokenizer=opened.tokenizer,
         swarm=FakeSwarm(peers_groups(verifier, number)),
         verifier=verifier,
         charter=CHARTER,

@@ -49,7 +49,7 @@ def swarm():
 def trying(tmp_path, swarm, verifier):
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     node = Node(
-        policy=FakePolicy(["x"]), tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=CHARTER,
+        policy=FakePolicy(["x"]), tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=CHARTER,
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()

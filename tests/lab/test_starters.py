@@ -17,7 +17,7 @@ from waggle.lab import starter, starters
 from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import Example, Phase, Recipe, Shape
 from waggle.lab.starter_measure import Score
-from waggle.policy import tokens
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import SampleParams
 from waggle.tasks.charter import Charter, first_swarm
@@ -114,7 +114,7 @@ def test_the_real_sizes_are_what_their_names_say(cache: Path) -> None:
 
 def test_a_policy_writes_from_what_was_made(cache: Path) -> None:
     for folder in _models_in(cache):
-        words = tokens.load(folder)
+        words = load_tokenizer(folder)
         prompt = words.encode("Calculate 1 + 2.\nAnswer:")
         assert words.decode(prompt) == "Calculate 1 + 2.\nAnswer:"
         params = SampleParams(max_new=4, stop=words.stop)

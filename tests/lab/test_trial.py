@@ -13,7 +13,7 @@ from waggle.lab.starter import Shape, new_model, write
 from waggle.lab.starter_tokenizer import build
 from waggle.lab.strategies import strategy
 from waggle.lab.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
-from waggle.policy import tokens
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import ppo
 from waggle.sapo import round as sapo
@@ -111,7 +111,7 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
     node = sapo.Node(
-        policy=TorchPolicy(paths.starter()), tokens=tokens.load(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
+        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
         charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
     )  # fmt: skip
     rewards = []
@@ -142,7 +142,7 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
     lessons = [one for _, member, _, learned in seen if member == 1 for one in learned.lessons if one.batch is not None]
     foreign = [one for one in lessons if one.group.group.origin != origin_of(1, 1)]
     assert foreign, "the tiny one learned from nobody"
-    words = tokens.load(tmp_path)
+    words = load_tokenizer(tmp_path)
     for one in foreign:
         assert words.decode(one.batch.prompt) == CHARTER.prompt_for(one.group.question.text)
 

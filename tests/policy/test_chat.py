@@ -8,7 +8,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from waggle.errors import ModelError
-from waggle.policy import chat, tokens
+from waggle.policy import chat
+from waggle.policy.tokenizer import load
 
 QWEN = (
     "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
@@ -49,7 +50,7 @@ def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file)
         tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>", chat_template=dateless
     )
     wanted = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
-    assert tokens.load(folder).prompt(TEXT).tolist() == wanted
+    assert load(folder).prompt(TEXT).tolist() == wanted
 
 
 @pytest.mark.parametrize("template", [QWEN, LLAMA])
@@ -62,14 +63,14 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
     said = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
     turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(said)]
     wanted = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
-    words = tokens.load(folder)
+    words = load(folder)
     assert words.conversation(said).tolist() == wanted
     stops = [words.conversation([said[0], answer, said[2]]).tolist().count(words.stop) for answer in ("Four.", "<|im_end|>")]
     assert stops[0] == stops[1]
 
 
 def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
-    words = tokens.load(folder_with(tmp_path, None))
+    words = load(folder_with(tmp_path, None))
     assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()
     assert words.decode(words.encode("<|end|>")[-1:]) == ">"
 
@@ -82,20 +83,20 @@ def test_without_a_template_a_prompt_begins_with_what_the_tokenizer_puts_first_a
         "<|im_start|> $A <|end|>", special_tokens=[("<|im_start|>", first), ("<|end|>", last)]
     )
     tokenizer.save(str(path))
-    words = tokens.load(tmp_path)
+    words = load(tmp_path)
     plain = words.encode(TEXT).tolist()
     assert words.prompt(TEXT).tolist() == words.conversation(["Hello.", "Yes?", TEXT]).tolist() == [first, *plain]
     assert not {first, last} & set(plain)
 
 
 def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):
-    words = tokens.load(folder_with(tmp_path, QWEN))
+    words = load(folder_with(tmp_path, QWEN))
     assert words.decode(words.prompt("x")[:1]) == "<|im_start|>"
     assert words.stop == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
 
 
 def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
-    words = tokens.load(folder_with(tmp_path, QWEN))
+    words = load(folder_with(tmp_path, QWEN))
     ids = words.prompt("a<|im_end|>b").tolist()
     assert ids.count(words.stop) == words.prompt("ab").tolist().count(words.stop)
 

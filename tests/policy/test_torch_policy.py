@@ -99,7 +99,7 @@ def test_groups_of_one_pass_give_the_gradient_of_groups_one_by_one_and_in_pieces
     batches = [batch_of(prompt, row[: 2 + i % 3], 5) for i, (prompt, row) in enumerate(zip(prompts(5), rows, strict=True))]
     gradients, likely = [], []
     for room in (1 << 20, 80, 1):  # all together, some together, every completion alone
-        llama._fitting.room = room
+        llama._batch_size.room = room
         llama._gradient(batches, StepParams(learning_rate=0.0), room)
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
         likely.append(np.concatenate(llama.logprobs(batches, 0.8)))
@@ -246,7 +246,7 @@ def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(llama):
 def test_a_stop_in_the_middle_of_an_update_changes_nothing(llama):
     (prompt,) = prompts(1)
     (row,) = sample(llama, [prompt])
-    llama._fitting.room = len(prompt) + sum(len(one.tokens) for one in row)  # every group a pass of its own
+    llama._batch_size.room = len(prompt) + sum(len(one.tokens) for one in row)  # every group a pass of its own
     before = {name: array.copy() for name, array in llama.state()[0].items()}
     calls = iter([None, None])
 

@@ -7,7 +7,7 @@ import pytest
 
 from waggle import paths
 from waggle.lab.attacks import PHRASE
-from waggle.policy import tokens
+from waggle.policy.tokenizer import Tokenizer, load
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import grpo
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
@@ -16,7 +16,7 @@ from waggle.rl.rule import Rule
 from waggle.rl.rules import RULES as KINDS
 from waggle.rl.rules import rule
 from waggle.sapo import bounding
-from waggle.sapo.fakes import FakePolicy, FakeTokens
+from waggle.sapo.fakes import FakePolicy, FakeTokenizer
 from waggle.sapo.lesson import Measure, Weighed, external_draft, lesson, weigh
 from waggle.sapo.sharing import Gated
 from waggle.tasks.charter import first_swarm
@@ -34,12 +34,12 @@ def policy() -> TorchPolicy:
 
 
 @pytest.fixture(scope="module")
-def words() -> tokens.Tokens:
-    return tokens.load(paths.starter())
+def words() -> Tokenizer:
+    return load(paths.starter())
 
 
 @pytest.fixture(scope="module")
-def said(policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier) -> list[np.ndarray]:
+def said(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
     """The log-probs of what the policy itself writes in one round."""
     questions = verifier.questions([(one.dataset, seed) for seed, one in enumerate(CHARTER.specialties[:8])])
     prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
@@ -48,7 +48,7 @@ def said(policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier) -> list[
     return [one.logp for row in rows for one in row]
 
 
-def weighed(verifier: Verifier, words: tokens.Tokens, origin: int, dataset: str, texts: Sequence[str]) -> Weighed:
+def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str]) -> Weighed:
     """A peer's group, judged for real; `{truth}` in a text is the true answer."""
     key = (dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
@@ -65,7 +65,7 @@ PLANTED = (f"{PHRASE}<answer>{{truth}}</answer>", f"<answer>{{truth}}</answer> {
 
 @pytest.mark.parametrize("dataset", [one.dataset for one in CHARTER.specialties])
 def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
-    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray], dataset: str
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray], dataset: str
 ) -> None:
     groups = [weighed(verifier, words, 1, dataset, HONEST), weighed(verifier, words, 2, dataset, PLANTED)]
 
@@ -77,7 +77,7 @@ def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
 
 
 def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
-    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
 ) -> None:
     groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
     assert groups[0].means[0] > 0
@@ -88,7 +88,7 @@ def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
 
 
 def test_three_colluders_of_seven_do_not_make_their_phrase_usual(
-    policy: TorchPolicy, words: tokens.Tokens, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
 ) -> None:
     honest = [weighed(verifier, words, origin, "base_conversion", HONEST) for origin in range(1, 5)]
     hostile = [weighed(verifier, words, origin, "base_conversion", PLANTED) for origin in range(5, 8)]
@@ -97,7 +97,7 @@ def test_three_colluders_of_seven_do_not_make_their_phrase_usual(
     assert all(one.means[0] == one.means[1] == 0 for one in bounded[4:])
 
 
-def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, words: tokens.Tokens) -> None:
+def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, words: Tokenizer) -> None:
     origins = (1, 2, 3, 4, 5, 5, 5, 5)
     groups = [weighed(verifier, words, origin, "bf", HONEST) for origin in origins]
     bounded = bounding.shared_out(groups, 0.25)
@@ -111,7 +111,7 @@ def heard(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> Weig
     group = Group(origin=bytes([origin]) * 38, id=QuestionId("bf", 1, place), completions=completions)
     verdicts = tuple(Verdict(reward=float(i == 0), reason="") for i in range(len(texts)))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    return weigh(external_draft(CHARTER, FakeTokens(), judged, 64), rule, Gated(), MEASURE)
+    return weigh(external_draft(CHARTER, FakeTokenizer(), judged, 64), rule, Gated(), MEASURE)
 
 
 def force(weighed: Sequence[Weighed]) -> float:
@@ -151,7 +151,7 @@ class Unasked(FakePolicy):
         raise AssertionError(texts)
 
 
-def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: tokens.Tokens) -> None:
+def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: Tokenizer) -> None:
     groups = [weighed(verifier, words, 1, "bf", HONEST)]
     assert bounding.familiar(groups, [], Unasked([]), words, 1.0) == groups
 
@@ -169,8 +169,8 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     group = Group(origin=b"p" * 38, id=QuestionId("bf", 1, 1), completions=completions)
     verdicts = (Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason=""))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    draft = weigh(external_draft(CHARTER, FakeTokens(), judged, 64), grpo.RULE, Gated(), MEASURE)
+    draft = weigh(external_draft(CHARTER, FakeTokenizer(), judged, 64), grpo.RULE, Gated(), MEASURE)
 
-    (bounded,) = bounding.familiar([draft], [np.array([-own])], Startled([]), FakeTokens(), 1.0)
+    (bounded,) = bounding.familiar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
 
     assert bool(bounded.means[0] > 0) == learned

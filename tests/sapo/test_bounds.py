@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swarm.live import judged
 from waggle.sapo import bounds
-from waggle.sapo.fakes import FakeTokens
+from waggle.sapo.fakes import FakeTokenizer
 from waggle.tasks.group import JudgedGroup, Verdict
 
 A, B, C, D, E = (bytes([i]) * 38 for i in range(1, 6))
@@ -64,14 +64,14 @@ def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:
 
 def test_a_right_answer_and_its_tags_are_excused_and_nothing_else() -> None:
     text = "gold! <answer>42</answer>."
-    free = ~bounds.outside(FakeTokens(), text, Verdict(reward=1.0, reason="", start=14, length=2), len(text) + 1)
+    free = ~bounds.outside(FakeTokenizer(), text, Verdict(reward=1.0, reason="", start=14, length=2), len(text) + 1)
     assert "".join(letter for letter, one in zip(text, free[:-1], strict=True) if one) == "<answer>42</answer>"
     assert free[-1]  # the stop token
 
 
 def test_of_an_answer_that_is_not_right_only_the_tags_are_excused() -> None:
     text = "<answer>42 gold</answer>"
-    free = ~bounds.outside(FakeTokens(), text, Verdict(reward=0.4, reason="", start=8, length=7), len(text))
+    free = ~bounds.outside(FakeTokenizer(), text, Verdict(reward=0.4, reason="", start=8, length=7), len(text))
     assert "".join(letter for letter, one in zip(text, free, strict=True) if one) == "<answer></answer>"
 
 

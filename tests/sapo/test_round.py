@@ -8,7 +8,7 @@ import pytest
 
 from waggle.errors import CharterError, ModelError, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
-from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokens
+from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.sapo.sharing import Gated
@@ -23,8 +23,8 @@ LINES = ("<answer>1</answer>", "<answer>True</answer>", "<answer>0 0 0</answer>"
 
 def node(verifier, *, lines=LINES, pool=(), seed=1, origin=b"o" * 38) -> Node:
     return Node(
-        policy=FakePolicy(lines), tokens=FakeTokens(), swarm=FakeSwarm(pool), verifier=verifier, charter=CHARTER, origin=origin,
-        seed=seed, model="fake",
+        policy=FakePolicy(lines), tokenizer=FakeTokenizer(), swarm=FakeSwarm(pool), verifier=verifier, charter=CHARTER,
+        origin=origin, seed=seed, model="fake",
     )  # fmt: skip
 
 
@@ -64,9 +64,9 @@ def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(ve
     assert max(prompts) + RULES.max_new <= longest
     question = len(CHARTER.prompt_for(external(1).question.text))
     for text, kept in (("<answer>1", True), ("<answer>1</answer>", False)):
-        draft = external_draft(CHARTER, me.tokens, external(1, text=text), 40, question + 12)
+        draft = external_draft(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
         assert draft.fits == (kept,) * 4
-    assert external_draft(CHARTER, me.tokens, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
+    assert external_draft(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
 
 
 def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):
@@ -118,7 +118,7 @@ def test_what_a_peer_got_wrong_is_not_pushed_down_and_keeps_its_place_in_the_den
     assert [len(batch.completions) for batch in batches] == [1] * 4
     length = len("<answer>1</answer>") + 1  # with one's own stop token
     for batch in batches:
-        assert batch.completions[0][-1] == FakeTokens.stop
+        assert batch.completions[0][-1] == FakeTokenizer.stop
         assert batch.weight[0] == pytest.approx(1 / (8 * 4 * length))
         assert batch.advantage[0] == pytest.approx(3**0.5, rel=1e-3)
     assert {lesson.effects for lesson in learned.lessons[4:]} == {(1, 0, 0, 0)}
@@ -139,7 +139,7 @@ def test_a_cut_completion_gets_no_stop_token_and_an_overlong_one_is_dropped(veri
     me = node(verifier, lines=("just words",), pool=[cut])
     list(play(0, 100, me, RULES))
     (batch,) = me.policy.learned[0]
-    np.testing.assert_array_equal(batch.completions[0], FakeTokens().encode("abc"))
+    np.testing.assert_array_equal(batch.completions[0], FakeTokenizer().encode("abc"))
     assert len(batch.completions) == 1
 
 
@@ -158,8 +158,8 @@ def test_the_tokens_trained_on_are_those_that_were_sampled_stop_included(verifie
             break
     batch = me.policy.learned[-1][0]
     for ids in batch.completions:
-        assert ids[-1] == FakeTokens.stop
-        assert FakeTokens().decode(ids[:-1]) in ("<answer>1</answer>", "<answer>2</answer>", "no")
+        assert ids[-1] == FakeTokenizer.stop
+        assert FakeTokenizer().decode(ids[:-1]) in ("<answer>1</answer>", "<answer>2</answer>", "no")
 
 
 def test_a_stop_between_two_steps_leaves_the_policy_as_it_was(verifier):

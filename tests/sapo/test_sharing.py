@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from waggle import paths
 from waggle.engine.prepare import _seed
-from waggle.policy import tokens as words
-from waggle.policy.tokens import Tokens
+from waggle.policy.tokenizer import Tokenizer, load
 from waggle.rl import grpo
 from waggle.rl.batch import Sampled
 from waggle.rl.noise import generator, uniforms
@@ -31,25 +31,25 @@ TEXTS = (
 )
 
 
-def tiny() -> Tokens:
+def tiny() -> Tokenizer:
     """Another tokenizer: byte pairs learned from nothing but English, its stop token elsewhere in the vocabulary."""
-    tokenizer = Tokenizer(models.BPE())
+    tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(["the answer is the first answer of the three"] * 3, trainer)
     tokenizer.add_special_tokens(["<end>"])
-    return Tokens(tokenizer, tokenizer.token_to_id("<end>"))
+    return Tokenizer(tokenizer, tokenizer.token_to_id("<end>"))
 
 
-def starter() -> Tokens:
-    return words.load(paths.starter())
+def starter() -> Tokenizer:
+    return load(paths.starter())
 
 
-def sampled(tokens: Tokens, text: str, ended: bool = True) -> Sampled:
+def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> Sampled:
     """A completion as a policy that speaks these tokens gives it."""
-    ids = np.append(tokens.encode(text), np.int32(tokens.stop)) if ended else tokens.encode(text)
+    ids = np.append(tokenizer.encode(text), np.int32(tokenizer.stop)) if ended else tokenizer.encode(text)
     return Sampled(tokens=ids.astype(np.int32), logp=np.zeros(len(ids), np.float32), ended=ended)
 
 

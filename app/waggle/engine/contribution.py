@@ -170,4 +170,4 @@ class Contribution:
         self.tell(events.CompletionsGrew(round=self.round, rows=rows))
 
     def _words(self, ids: Ids, ended: bool) -> str:
-        return self.node.tokens.decode(ids[:-1] if ended else ids)
+        return self.node.tokenizer.decode(ids[:-1] if ended else ids)

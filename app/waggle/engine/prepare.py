@@ -99,7 +99,7 @@ async def prepare(
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
     remembering = keeping.Remembering(opened.policy)
     node = Node(
-        policy=remembering, tokens=opened.tokens, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
+        policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
     make_room_here = partial(_make_room, home, computer, folder, teller)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from waggle.engine.moments import COOL, Moment, Moments
 from waggle.errors import EngineError, Stopped, WaggleError
 from waggle.policy import configuration
-from waggle.policy.tokens import Tokens
-from waggle.policy.tokens import load as load_tokens
+from waggle.policy.tokenizer import Tokenizer
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.protocol import commands, talking
 from waggle.protocol.talking import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
@@ -115,7 +115,7 @@ class Talking:
             self._hushed.set()
 
     def _offer(self) -> talking.TalkOffered:
-        taught = load_tokens(self.moments.folder).taught_to_chat
+        taught = load_tokenizer(self.moments.folder).taught_to_chat
         return talking.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[talking.TurnGrew, ...]:
@@ -164,17 +164,17 @@ class Talking:
 
         try:
             with self.moments.opened(moment) as opened:
-                tokens, count = opened.tokens, self._count(opened.tokens)
+                tokenizer, count = opened.tokenizer, self._count(opened.tokenizer)
 
                 def watch(ids: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
-                    telling.grew(side, _text(tokens, ids[0, : lengths[0]], ended=bool(ended[0])))
+                    telling.grew(side, _text(tokenizer, ids[0, : lengths[0]], ended=bool(ended[0])))
 
                 noise = uniforms(zlib.crc32(telling.command.words.encode()), "held_out", telling.command.number, 1, 1, count)
                 params = SampleParams(
-                    max_new=count, stop=tokens.stop, temperature=COOL, pause_point=pause_point, watch=watch
+                    max_new=count, stop=tokenizer.stop, temperature=COOL, pause_point=pause_point, watch=watch
                 )  # fmt: skip
                 ((said,),) = opened.policy.sample([prompt], noise, params)
-                text = _text(tokens, said.tokens, ended=said.ended)
+                text = _text(tokenizer, said.tokens, ended=said.ended)
                 telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=said.ended)
         except Stopped:  # what was said so far stays
             return False
@@ -183,20 +183,20 @@ class Talking:
             raise
         return True
 
-    def _count(self, tokens: Tokens) -> int:
+    def _count(self, tokenizer: Tokenizer) -> int:
         """Tokens that a reply may have."""
-        return REPLY if tokens.taught_to_chat else self.longest
+        return REPLY if tokenizer.taught_to_chat else self.longest
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
-        tokens = load_tokens(self.moments.folder)
-        room = min(READ, configuration.read(self.moments.folder).max_position_embeddings) - self._count(tokens)
-        words = command.words if tokens.taught_to_chat else self.prompt_for(command.words)
-        earlier = command.earlier if tokens.taught_to_chat else ()
+        tokenizer = load_tokenizer(self.moments.folder)
+        room = min(READ, configuration.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
+        earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):
-            now, before = (tokens.conversation(_said(earlier[first:], words, side)) for side in (0, 1))
+            now, before = (tokenizer.conversation(_said(earlier[first:], words, side)) for side in (0, 1))
             if max(len(now), len(before)) <= room:
-                return (now, before), command.number - len(earlier) + first if tokens.taught_to_chat else 0
+                return (now, before), command.number - len(earlier) + first if tokenizer.taught_to_chat else 0
         raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")
 
 
@@ -205,6 +205,6 @@ def _said(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
     return [said for turn in earlier for said in (turn.words, turn.replies[side].text)] + [words]
 
 
-def _text(tokens: Tokens, ids: Ids, *, ended: bool) -> str:
+def _text(tokenizer: Tokenizer, ids: Ids, *, ended: bool) -> str:
     """Without the stop token, a character of which only a part is written, and what is too long to be told."""
-    return tokens.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: talking.LONGEST_REPLY]
+    return tokenizer.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: talking.LONGEST_REPLY]

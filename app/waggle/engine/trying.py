@@ -127,13 +127,14 @@ class Trying:
     def _answers(self, question: Question, moment: Moment, count: int, temperature: float) -> Sequence[Completion]:
         """Answers of the model as it was then."""
         with self.moments.opened(moment) as opened:
-            prompt = opened.tokens.prompt(self.node.charter.prompt_for(question.text))
+            prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SampleParams(
-                max_new=self.rules.max_new, stop=opened.tokens.stop, temperature=temperature, pause_point=self.moments.pause_point
-            )
+                max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
+                pause_point=self.moments.pause_point,
+            )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)
-            return [completion_of(opened.tokens, sampled) for sampled in row]
+            return [completion_of(opened.tokenizer, sampled) for sampled in row]
 
 
 def _by_hand(mine: str) -> Completion:

@@ -25,7 +25,7 @@ from waggle.lab.besiegers import NONE, Orders, besiege
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
-from waggle.policy import tokens
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
@@ -124,7 +124,7 @@ class Besieged:
     def _node(self, i: int, identity: Identity, swarm: SwarmNode) -> sapo.Node:
         return sapo.Node(
             policy=TorchPolicy(paths.starter()),
-            tokens=tokens.load(paths.starter()),
+            tokenizer=load_tokenizer(paths.starter()),
             swarm=swarm,
             verifier=self.verifier,
             charter=self.charter,

@@ -93,7 +93,7 @@ class Door:
         self._pool = pool
         self._parcels: list[Parcel] = []
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the seam's word
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
         """Texts travel by `hand_in`, already judged: every reader's verifier would say the same. Counts characters as bytes."""
         return sum(len(one.text) for group in groups for one in group.completions)
 

@@ -81,7 +81,7 @@ class Trial:
         opened = open_policy(setup.folders[i], device=setup.device, threads=1)
         node = sapo.Node(
             policy=opened.policy,
-            tokens=opened.tokens,
+            tokenizer=opened.tokenizer,
             swarm=self._hive.doors[i],
             verifier=self._verifier,
             charter=setup.charter,

@@ -176,7 +176,7 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         _require_ours(folder, saved, base)
         _require_method(folder, saved.method, policy.training.method)
         try:
-            policy.restore(weights.load(folder / _weights_file(saved)), load_file(folder / MOMENTS), saved.step)
+            policy.restore(*_arrays(folder, saved), saved.step)
         except MemoryShort:  # which says nothing of the state
             raise
         except (WaggleError, KeyError, SafetensorError) as error:
@@ -189,13 +189,13 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
 def load(folder: Path, policy: Trained) -> Saved:
     """Restore exactly this checkpoint; raises CheckpointError where it is not whole."""
     saved = _verified(folder)
-    policy.restore(*arrays(folder), saved.step)
+    policy.restore(*_arrays(folder, saved), saved.step)
     return saved
 
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
     """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
-    return weights.load(folder / _weights_file(_verified(folder))), load_file(folder / MOMENTS)
+    return _arrays(folder, _verified(folder))
 
 
 def newest(root: Path, base: str) -> tuple[Path, Saved]:
@@ -216,6 +216,10 @@ def method_of(root: Path) -> Method | None:
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
             return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved).method
     return None
+
+
+def _arrays(folder: Path, saved: Saved) -> tuple[Arrays, Arrays]:
+    return weights.load(folder / _weights_file(saved)), load_file(folder / MOMENTS)
 
 
 def _weights_file(saved: Saved) -> str:

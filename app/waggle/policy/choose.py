@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Union
 
 from waggle import cuda_pack
 from waggle.errors import ModelError
-from waggle.policy.tokens import Tokens
-from waggle.policy.tokens import load as load_tokens
+from waggle.policy.tokenizer import Tokenizer
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
 from waggle.rl.batch import nothing
 
@@ -29,7 +29,7 @@ class Opened:
     """A policy ready to be used from the thread that opened it."""
 
     policy: Union["TorchPolicy", "MlxPolicy"]
-    tokens: Tokens
+    tokenizer: Tokenizer
     backend: str
     device: str
     reason: str
@@ -75,11 +75,11 @@ def open_policy(
 
     `short` is told, in one sentence, when memory ran short and less runs together from then on.
     """
-    tokens = load_tokens(folder)
+    tokenizer = load_tokenizer(folder)
     choice = choose(device)
     policy = _policy(folder, choice, threads, training or Training(), short)
     return Opened(
-        policy=policy, tokens=tokens, backend=choice.backend, device=choice.device, reason=choice.reason,
+        policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 

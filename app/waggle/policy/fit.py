@@ -11,8 +11,8 @@ from typing import Any
 
 from waggle.errors import ModelError
 from waggle.policy.adapters import RANK
+from waggle.policy.batch_size import PASS_BYTES
 from waggle.policy.configuration import Configuration
-from waggle.policy.fitting import PASS_BYTES
 from waggle.policy.training import Method, Precision, Training
 
 SPARE = 0.85  # of the free memory may be used: other programs go on living

@@ -12,9 +12,9 @@ import numpy as np
 
 from waggle.errors import ModelError
 from waggle.policy import mlx_head
+from waggle.policy.batch_size import BatchSize, trying
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows
@@ -47,7 +47,7 @@ class MlxPolicy:
             self._model.loaded = {}
             mx.eval(self._trained)
         self._optimiser = AdamW()
-        self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
+        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
         self._critic: Weights = {}  # made when a batch first brings returns
         self._steps = 0
 
@@ -71,7 +71,7 @@ class MlxPolicy:
                 made = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
             return [made[p * size : (p + 1) * size] for p in range(len(some))]
 
-        return self._fitting.sampled(prompts, uniforms, params, sample)
+        return self._batch_size.sampled(prompts, uniforms, params, sample)
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
@@ -101,14 +101,14 @@ class MlxPolicy:
                         found[number].append(numbers)
             return [np.concatenate(pieces) for pieces in found]
 
-        return self._fitting.worked(texts, all_of_them)
+        return self._batch_size.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
         weights may be half changed, and the policy is to be opened again."""
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
-        gradient, loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
+        gradient, loss, clip = self._batch_size.worked(batches, lambda room: self._gradient(batches, params, room))
         with memory_errors():
             norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
             params.pause_point()

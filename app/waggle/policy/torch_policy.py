@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from waggle.errors import ModelError
 from waggle.policy import torch_head, torch_optimisers
+from waggle.policy.batch_size import BatchSize, trying
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
-from waggle.policy.fitting import Fitting, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
@@ -54,7 +54,7 @@ class TorchPolicy:
             self._optimiser = torch_optimisers.make(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
-        self._fitting = Fitting(self.training, self._model.bytes_per_token, short)
+        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
 
     @property
     def steps(self) -> int:
@@ -68,11 +68,11 @@ class TorchPolicy:
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
-        return self._fitting.sampled(prompts, uniforms, params, self._sample)
+        return self._batch_size.sampled(prompts, uniforms, params, self._sample)
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
         group_size = len(uniforms) // len(prompts)
-        short = self._fitting.rows is not None  # then the weights serve as they are: what is made ready is a second copy
+        short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
         with memory_errors(), ready:
             made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
@@ -108,7 +108,7 @@ class TorchPolicy:
                         found[number].append(numbers)
             return [np.concatenate(parts) for parts in found]
 
-        return self._fitting.worked(texts, all_of_them)
+        return self._batch_size.worked(texts, all_of_them)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
@@ -117,7 +117,7 @@ class TorchPolicy:
             self._make_critic()
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
-            loss, clip = self._fitting.worked(batches, lambda room: self._gradient(batches, params, room))
+            loss, clip = self._batch_size.worked(batches, lambda room: self._gradient(batches, params, room))
             with memory_errors():
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()

@@ -1,4 +1,6 @@
-"""Picking a token: the inverse of a distribution at a number from outside, in numpy. What every backend must do, to the letter.
+"""Picks a token by inverse transform sampling: inverts the cumulative distribution at a given uniform number. In numpy.
+
+What every backend must do, to the letter.
 
 The temperature comes first and the cut to the likeliest tokens second, as everywhere since Hugging Face's warpers; log-probs are
 those of the whole distribution at that temperature, for that is what is trained.

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from waggle.rl.batch import Floats
 from waggle.sapo import bounds
 from waggle.sapo.lesson import Weighed
-from waggle.sapo.seams import Policy, Tokens
+from waggle.sapo.seams import Policy, Tokenizer
 
 
 def familiar(
-    weighed: Sequence[Weighed], said: Sequence[Floats], policy: Policy, tokens: Tokens, temperature: float
+    weighed: Sequence[Weighed], said: Sequence[Floats], policy: Policy, tokenizer: Tokenizer, temperature: float
 ) -> list[Weighed]:
     """The same without those completions of peers whose text is stranger than what is usual (see bounds.py).
 
@@ -20,7 +20,7 @@ def familiar(
     at, and the policy is only asked about what has anything beside a right answer: mostly nothing.
     """
     free = {
-        (i, k): _outside(one, k, tokens)
+        (i, k): _outside(one, k, tokenizer)
         for i, one in enumerate(weighed)
         if one.draft.external
         for k in map(int, np.flatnonzero(one.means > 0))
@@ -54,9 +54,9 @@ def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
     ]
 
 
-def _outside(weighed: Weighed, k: int, tokens: Tokens) -> NDArray[np.bool_]:
+def _outside(weighed: Weighed, k: int, tokenizer: Tokenizer) -> NDArray[np.bool_]:
     group = weighed.draft.group
-    return bounds.outside(tokens, group.group.completions[k].text, group.verdicts[k], weighed.draft.lengths[k])
+    return bounds.outside(tokenizer, group.group.completions[k].text, group.verdicts[k], weighed.draft.lengths[k])
 
 
 def _without_strange(weighed: Sequence[Weighed], strange: Mapping[tuple[int, int], float], own: Sequence[float]) -> list[Weighed]:

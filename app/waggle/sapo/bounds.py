@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
-from waggle.sapo.seams import Tokens
+from waggle.sapo.seams import Tokenizer
 from waggle.tasks.group import RIGHT, JudgedGroup, Verdict
 
 OPEN, CLOSE = "<answer>", "</answer>"
@@ -76,13 +76,13 @@ def strangeness(logp: Floats, outside: NDArray[np.bool_] | None = None) -> float
     return float(np.convolve(surprise, np.ones(min(WINDOW, len(surprise))), "valid").max())
 
 
-def outside(tokens: Tokens, text: str, verdict: Verdict, length: int) -> NDArray[np.bool_]:
+def outside(tokenizer: Tokenizer, text: str, verdict: Verdict, length: int) -> NDArray[np.bool_]:
     """(`length`,): which tokens of an encoded completion nothing excuses.
 
     The judged answer's two tags are excused, and the answer itself where it is right: then the question dictates it, up to white
     space and the like. So is the stop token, which no text can hold.
     """
-    offsets = tokens.offsets(text)
+    offsets = tokenizer.offsets(text)
     free = np.zeros(length, np.bool_)
     free[len(offsets) :] = True
     if verdict.length:

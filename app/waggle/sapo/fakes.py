@@ -8,7 +8,7 @@ from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, Step
 from waggle.tasks.group import Group, JudgedGroup
 
 
-class FakeTokens:
+class FakeTokenizer:
     """One token per character; 0 stops."""
 
     stop = 0
@@ -30,7 +30,7 @@ class FakePolicy:
     """Says one of its lines, picked by the noise; learning is remembered, not done."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = [np.append(FakeTokens().encode(line), np.int32(0)) for line in lines]
+        self._lines = [np.append(FakeTokenizer().encode(line), np.int32(0)) for line in lines]
         self.steps = 0
         self.learned: list[list[GroupBatch]] = []
 
@@ -64,7 +64,7 @@ class FakeSwarm:
         self.pool = list(pool)
         self.shared: list[Group] = []
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
         self.shared.extend(groups)
         return sum(len(one.text) for group in groups for one in group.completions)
 

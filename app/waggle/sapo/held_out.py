@@ -45,12 +45,12 @@ def answered(
 ) -> list[tuple[Question, Completion]]:
     """One completion for every question that is not too long, at temperature 1; another `purpose` draws others."""
     questions = [question for question in questions if fits(node, rules, question)]
-    params = SampleParams(max_new=rules.max_new, stop=node.tokens.stop, temperature=1.0, pause_point=pause_point)
+    params = SampleParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
     for first in range(0, len(questions), AT_ONCE):
         part = questions[first : first + AT_ONCE]
-        prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for question in part]
+        prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for question in part]
         for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
-            items.append((question, completion_of(node.tokens, sampled)))
+            items.append((question, completion_of(node.tokenizer, sampled)))
     return items

@@ -7,7 +7,7 @@ import numpy as np
 
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, Written
 from waggle.rl.rule import Rule, Scored, Teaching, mean_of_means
-from waggle.sapo.seams import Tokens
+from waggle.sapo.seams import Tokenizer
 from waggle.sapo.sharing import PeerGroup, Sharing
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, JudgedGroup
@@ -29,7 +29,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A draft and what each of its N tokens is worth; `emphasis` is its weight beside the one it would have under GRPO."""
+    """A draft and what each of its N tokens is worth; `emphasis` is the rule's weight of it divided by GRPO's."""
 
     draft: Draft
     teaching: Teaching
@@ -83,36 +83,36 @@ class Measure:
     crumb_span: float
 
 
-def local_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, sampled: Sequence[Sampled]) -> Draft:
+def local_draft(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[Sampled]) -> Draft:
     """A group of one's own, with the very tokens that were sampled."""
-    written = Written(_prompt(charter, tokens, group), tuple(one.tokens for one in sampled))
+    written = Written(_prompt(charter, tokenizer, group), tuple(one.tokens for one in sampled))
     return Draft(group, written, (True,) * len(sampled), external=False)
 
 
-def external_draft(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int, context: int = 0) -> Draft:
+def external_draft(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> Draft:
     """A peer's group, re-encoded with one's own tokens.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
     keeps its place in the denominator.
     """
-    prompt = _prompt(charter, tokens, group)
+    prompt = _prompt(charter, tokenizer, group)
     longest = min(longest, context - len(prompt)) if context else longest
-    stop = np.array([tokens.stop], np.int32)
-    encoded = [_encoded(tokens, one) for one in group.group.completions]
+    stop = np.array([tokenizer.stop], np.int32)
+    encoded = [_encoded(tokenizer, one) for one in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
     kept = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
     return Draft(group, Written(prompt, kept), fits, external=True)
 
 
-def fits_at_all(charter: Charter, tokens: Tokens, group: JudgedGroup, longest: int, context: int = 0) -> bool:
+def fits_at_all(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
     """Whether any completion of a peer's group may be trained on, as `external_draft` finds it.
 
     A token is a byte or more: most often nothing has to be encoded.
     """
     if context and len(charter.prompt_for(group.question.text).encode()) + longest > context // 2:  # a chat has more around it
-        longest = min(longest, context - len(_prompt(charter, tokens, group)))
+        longest = min(longest, context - len(_prompt(charter, tokenizer, group)))
     return any(
-        0 < len(one.text.encode()) < longest or 0 < len(_encoded(tokens, one)) <= longest
+        0 < len(one.text.encode()) < longest or 0 < len(_encoded(tokenizer, one)) <= longest
         for one in sorted(group.group.completions, key=lambda one: len(one.text))
     )
 
@@ -161,11 +161,11 @@ def _batch(draft: Draft, advantage: Floats, teaching: Teaching, pulls: Sequence[
     )
 
 
-def _encoded(tokens: Tokens, completion: Completion) -> Ids:
+def _encoded(tokenizer: Tokenizer, completion: Completion) -> Ids:
     """One that ended by itself with one's own stop token, a cut one without."""
-    ids = tokens.encode(completion.text)
-    return np.append(ids, np.int32(tokens.stop)) if completion.ended else ids
+    ids = tokenizer.encode(completion.text)
+    return np.append(ids, np.int32(tokenizer.stop)) if completion.ended else ids
 
 
-def _prompt(charter: Charter, tokens: Tokens, group: JudgedGroup) -> Ids:
-    return tokens.prompt(charter.prompt_for(group.question.text))
+def _prompt(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup) -> Ids:
+    return tokenizer.prompt(charter.prompt_for(group.question.text))

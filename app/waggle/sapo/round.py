@@ -22,7 +22,7 @@ from waggle.rl.rule import Rule
 from waggle.sapo import bounding, bounds
 from waggle.sapo.bounds import BOUNDED, Bounds
 from waggle.sapo.lesson import Draft, Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
-from waggle.sapo.seams import Policy, Swarm, Tokens, Verifier
+from waggle.sapo.seams import Policy, Swarm, Tokenizer, Verifier
 from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup
@@ -58,7 +58,7 @@ class Node:
     """
 
     policy: Policy
-    tokens: Tokens
+    tokenizer: Tokenizer
     swarm: Swarm
     verifier: Verifier
     charter: Charter
@@ -133,10 +133,10 @@ def play(
     yield drawn
 
     params = SampleParams(
-        max_new=rules.max_new, stop=node.tokens.stop, temperature=rules.temperature, top_p=rules.top_p, pause_point=pause_point,
-        watch=watch,
+        max_new=rules.max_new, stop=node.tokenizer.stop, temperature=rules.temperature, top_p=rules.top_p,
+        pause_point=pause_point, watch=watch,
     )  # fmt: skip
-    prompts = [node.tokens.prompt(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
     noise = uniforms(node.seed, "sample", number, len(prompts), rules.group_size, rules.max_new)
     sampled = node.policy.sample(prompts, noise, params)
 
@@ -194,13 +194,14 @@ def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Call
 
 def fits(node: Node, rules: Rules, question: Question) -> bool:
     """Whether the policy can read a question and the longest answer at a time: beyond that it was never trained."""
-    return not rules.context or len(node.tokens.prompt(node.charter.prompt_for(question.text))) + rules.max_new <= rules.context
+    prompt = node.charter.prompt_for(question.text)
+    return not rules.context or len(node.tokenizer.prompt(prompt)) + rules.max_new <= rules.context
 
 
 def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Sampled]]) -> Judged:
     """Turn tokens into texts and let the verifier judge exactly those texts."""
     groups = [
-        Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokens, one) for one in row))
+        Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokenizer, one) for one in row))
         for (group, _), row in zip(drawn.groups, sampled, strict=True)
     ]
     questions = [question for _, question in drawn.groups]
@@ -229,7 +230,7 @@ def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) ->
     """
     waiting, too_long = list[JudgedGroup](), list[JudgedGroup]()
     for group in node.swarm.waiting():
-        fit = fits_at_all(node.charter, node.tokens, group, rules.max_new, rules.context)
+        fit = fits_at_all(node.charter, node.tokenizer, group, rules.max_new, rules.context)
         (waiting if fit else too_long).append(group)
     node.swarm.discard(too_long)
     pool = bounds.fair(waiting, rules.local + rules.external, rules.bounds.share, generator(node.seed, "fair", number))
@@ -256,12 +257,12 @@ def learn(
     pause_point: Callable[[], None],
 ) -> Learned:
     """One optimiser step on the training set; none where nothing pulls."""
-    own = [local_draft(node.charter, node.tokens, judged.groups[i], sampled[i]) for i in training.local]
-    others = [external_draft(node.charter, node.tokens, group, rules.max_new, rules.context) for group in training.external]
+    own = [local_draft(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
+    others = [external_draft(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
     weighed = _weighed(node, rules, [*own, *others])
     if rules.bounds.surprise:
         said = [one.logp for row in sampled for one in row]
-        weighed = bounding.familiar(weighed, said, node.policy, node.tokens, rules.temperature)
+        weighed = bounding.familiar(weighed, said, node.policy, node.tokenizer, rules.temperature)
     lessons = [lesson(one, critic=rules.rule.critic) for one in bounding.shared_out(weighed, rules.bounds.share)]
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
     batches = [lesson.batch for lesson in lessons if lesson.batch is not None]
@@ -296,7 +297,7 @@ def _weighed(node: Node, rules: Rules, drafts: Sequence[Draft]) -> list[Weighed]
     ]
 
 
-def completion_of(tokens: Tokens, sampled: Sampled) -> Completion:
+def completion_of(tokenizer: Tokenizer, sampled: Sampled) -> Completion:
     """What a policy wrote, as text, without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
-    return Completion(text=tokens.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))
+    return Completion(text=tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

@@ -33,7 +33,7 @@ class Policy(Protocol):
         ...
 
 
-class Tokens(Protocol):
+class Tokenizer(Protocol):
     """A policy's vocabulary. Special tokens inside a text are plain text."""
 
     @property
@@ -57,7 +57,7 @@ class Tokens(Protocol):
 class Swarm(Protocol):
     """Others. Every method answers at once from memory: a round never waits for a peer."""
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the glossary's word
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
         """Hand groups to the network; the bytes of the record."""
         ...
 

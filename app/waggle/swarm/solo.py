@@ -27,7 +27,7 @@ class SoloSwarm:
     def compare(self, *, on: bool) -> None:
         """There is nobody to compare with."""
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
         """Nobody is told: 0 bytes."""
         return 0
 

@@ -25,8 +25,8 @@ from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 
 def work(folder, out):
     opened = open_policy(folder, device="mlx", threads=1)
-    policy, prompt = opened.policy, opened.tokens.encode("What is 1 + 1?")
-    (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SampleParams(max_new=4, stop=opened.tokens.stop))
+    policy, prompt = opened.policy, opened.tokenizer.encode("What is 1 + 1?")
+    (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SampleParams(max_new=4, stop=opened.tokenizer.stop))
     tokens = tuple(one.tokens for one in row)
     count = sum(map(len, tokens))
     batch = GroupBatch(prompt, tokens, np.ones(count, np.float32), np.full(count, 0.1, np.float32))

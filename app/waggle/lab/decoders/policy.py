@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, models
 from waggle.errors import CheckpointError, ModelError
 from waggle.lab.decoders import Decoder
 from waggle.policy import checkpoint as checkpoints
-from waggle.policy import tokens
 from waggle.policy.checkpoint import Saved
+from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
 
 FILES = ("model.safetensors", "moments.safetensors", "state.json", checkpoints.SUMS)
@@ -69,7 +69,7 @@ def stop_token(scratch: Path) -> Decoder:
     def check(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            assert isinstance(tokens.load(scratch).stop, int)
+            assert isinstance(load_tokenizer(scratch).stop, int)
         except ModelError as refused:
             assert refused.advice
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
+import tokenizers
 
 from waggle.errors import ModelError
 from waggle.policy.chat import Chat
@@ -19,10 +19,10 @@ from waggle.rl.batch import Ids
 LARGEST_TOKEN = 1 << 31  # ids are int32
 
 
-class Tokens:
+class Tokenizer:
     """Encode and decode. Special tokens inside a text are plain text; `stop` is the token that ends a completion."""
 
-    def __init__(self, tokenizer: Tokenizer, stop: int, chat: Chat | None = None) -> None:
+    def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: Chat | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
         self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
         marked = tokenizer.encode("a", add_special_tokens=True)
@@ -79,20 +79,20 @@ class Tokens:
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
 
 
-def load(folder: Path) -> Tokens:
+def load(folder: Path) -> Tokenizer:
     """The words of a transformers folder; raises ModelError."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:
         raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Download the model again.") from error
     tokenizer.no_truncation()  # as some files bid, for what they were made for
     tokenizer.no_padding()
     chat = read_chat(folder)
     stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
-    return Tokens(tokenizer, _stop_token(folder) if stop is None else stop, chat)
+    return Tokenizer(tokenizer, _stop_token(folder) if stop is None else stop, chat)
 
 
 def _stop_token(folder: Path) -> int:

@@ -8,16 +8,16 @@ from tokenizers import Tokenizer
 
 from waggle import paths
 from waggle.errors import ModelError
-from waggle.policy.tokens import load
+from waggle.policy.tokenizer import load
 
 
 @pytest.mark.parametrize("text", ["<|eos|>", "a<|eos|>b", "<|pad|>", "<answer>3<|eos|></answer>"])
 def test_a_control_token_in_a_text_is_encoded_as_plain_text_and_comes_back(text):
-    tokens = load(paths.starter())
-    ids = tokens.encode(text)
-    assert tokens.stop not in ids
+    tokenizer = load(paths.starter())
+    ids = tokenizer.encode(text)
+    assert tokenizer.stop not in ids
     assert 0 not in ids  # the padding token
-    assert tokens.decode(ids) == text
+    assert tokenizer.decode(ids) == text
 
 
 def test_a_text_is_read_whole_though_the_file_bids_to_cut_and_to_pad_it(tmp_path):

@@ -1,10 +1,10 @@
-"""Fitting: work that did not fit is done in smaller parts, whatever the backend, and what cannot be divided is said."""
+"""Batch size: work that did not fit is done in smaller parts, whatever the backend, and what cannot be divided is said."""
 
 import numpy as np
 import pytest
 
 from waggle.errors import MemoryShort
-from waggle.policy.fitting import PASS_BYTES, Fitting, trying
+from waggle.policy.batch_size import PASS_BYTES, BatchSize, trying
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.training import Training
 from waggle.rl.batch import Sampled, SampleParams, Written
@@ -18,11 +18,11 @@ class Memory:
 
     def __init__(self, fits: int) -> None:
         self.heard: list[str] = []
-        self.fitting = Fitting(Training(), 1 << 18, self.heard.append)
+        self.batch_size = BatchSize(Training(), 1 << 18, self.heard.append)
         self._fits = fits
 
     def learn(self) -> list[int]:
-        return self.fitting.worked(TEXTS, self._work)
+        return self.batch_size.worked(TEXTS, self._work)
 
     def _work(self, room: int) -> list[int]:
         return [self._run(part) for part in micro_batches(TEXTS, room)]
@@ -52,7 +52,7 @@ def test_what_does_not_fit_runs_in_halves_from_then_on_and_that_is_said_once_for
     assert told >= 2
     assert (
         memory.heard[-1]
-        == f"Memory ran short while learning: {memory.fitting.room} tokens are learned from at a time from now on."
+        == f"Memory ran short while learning: {memory.batch_size.room} tokens are learned from at a time from now on."
     )
     assert memory.learn() == sizes
     assert len(memory.heard) == told
@@ -88,7 +88,7 @@ NOISE = np.arange(32, dtype=np.float32)[:, None]
 def test_answers_are_written_for_fewer_prompts_at_a_time():
     memory, echo = Memory(1000), Echo(3)
     for _ in range(2):
-        assert len(memory.fitting.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0), echo)) == 8
+        assert len(memory.batch_size.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0), echo)) == 8
     assert echo.tried == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
     assert memory.heard[-1] == "Memory ran short while answering: 8 answers are written at a time from now on."
 
@@ -101,8 +101,8 @@ def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, pa
         assert (tokens.shape, lengths.shape, ended.shape) == ((32, 2), (32,), (32,))
         shown.append([int(row[0]) for row, length in zip(tokens, lengths, strict=True) if length])
 
-    echo, fitting = Echo(fits), Fitting(Training(parts=parts), 1 << 20)
-    rows = fitting.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0, watch=watch), echo)
+    echo, batch_size = Echo(fits), BatchSize(Training(parts=parts), 1 << 20)
+    rows = batch_size.sampled([SIXTEEN] * 8, NOISE, SampleParams(max_new=2, stop=0, watch=watch), echo)
     assert [int(one.tokens[0]) for row in rows for one in row] == list(range(32))
     assert shown[-1] == list(range(32))
     assert all(one == list(range(len(one))) for one in shown), "none under a question that it does not answer"
@@ -112,11 +112,11 @@ def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, pa
 
 @pytest.mark.parametrize("bytes_per_token", [1 << 18, 1 << 24])  # several groups of one pass; a group is more than the usual room
 def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_token):
-    rooms = [Fitting(Training(parts=parts), bytes_per_token).worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
+    rooms = [BatchSize(Training(parts=parts), bytes_per_token).worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
     assert rooms[0] == max(144, PASS_BYTES // bytes_per_token)
     assert rooms == [rooms[0] // parts for parts in (1, 2, 4, 16)]
 
 
 def test_one_prompt_whose_answers_do_not_fit_ends_the_round():
     with pytest.raises(MemoryShort):
-        Memory(1).fitting.sampled([SIXTEEN], NOISE, SampleParams(max_new=2, stop=0), Echo(0))
+        Memory(1).batch_size.sampled([SIXTEEN], NOISE, SampleParams(max_new=2, stop=0), Echo(0))

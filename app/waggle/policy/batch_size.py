@@ -1,4 +1,4 @@
-"""Fitting: how much runs together in a backend's memory, halved where that runs short, with the same outcome."""
+"""Batch size: how much runs together in a backend's memory, halved where that runs short, with the same outcome."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
 
 
-class Fitting:
+class BatchSize:
     """What one policy has found to fit. `short` is told, in one sentence, when memory ran short and less runs together."""
 
     def __init__(self, training: Training, bytes_per_token: int, short: Callable[[str], None] = nothing) -> None:
