@@ -1,5 +1,7 @@
 """Configurations by name, and which runs of a study are still to do."""
 
+import dataclasses
+
 import pytest
 
 from lab.test_results import run
@@ -8,6 +10,7 @@ from waggle.lab import plan
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Book, Run
 from waggle.lab.strategies import strategy
+from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.sapo.round import Node, Rules
 
 
@@ -38,11 +41,35 @@ def test_strategy_rule_and_crumbs_may_be_named():
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "8", "0/8", "4/4:", "4/4:magic", "a/b", "4/4:gated:magic", "-1/2", "4/4:gated:dapo:crumbs=x"]
+    "wrong",
+    [
+        "",
+        "8",
+        "0/8",
+        "4/4:",
+        "4/4:magic",
+        "a/b",
+        "4/4:gated:magic",
+        "-1/2",
+        "4/4:gated:dapo:crumbs=x",
+        "4/4:questions=0",
+        "4/4:questions=65",
+    ],
 )
 def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
     with pytest.raises((LabError, SettingsError)):
         configuration(wrong)
+
+
+def test_a_strategy_may_have_digits_in_its_name(monkeypatch):
+    monkeypatch.setattr(plan, "strategy", lambda name: dataclasses.replace(strategy("replay"), name=name))
+    assert configuration("4/4:replay2").strategy == "replay2"
+
+
+def test_peers_are_believed_as_published_except_in_the_default():
+    assert {configuration(name).rules(1e-4).bounds for name in ("8/0", "8/0-filtered", "4/4", "4/4:gated")} == {UNBOUNDED}
+    assert configuration("default").rules(1e-4).bounds == BOUNDED
+    assert configuration("default-surprise").rules(1e-4).bounds == Bounds(share=1.0)
 
 
 def study(**changes) -> Study:

@@ -59,9 +59,9 @@ def study() -> list[Run]:
     return runs + [scored("4/4", score, rate=rate, split="dev", seed=77) for rate, score in sweep]
 
 
-def read(runs: Sequence[Run], folder: Path, notes: Sequence[str] = ()) -> tuple[str, Reader]:
+def read(runs: Sequence[Run], folder: Path) -> tuple[str, Reader]:
     path = folder / "new" / "report.html"
-    report.write(runs, path, command="waggle lab swarm <all>", notes=notes)
+    report.write(runs, path, command="waggle lab swarm <all>")
     text = path.read_text(encoding="utf-8")
     reader = Reader()
     reader.feed(text)
@@ -71,18 +71,18 @@ def read(runs: Sequence[Run], folder: Path, notes: Sequence[str] = ()) -> tuple[
 
 def section(runs: Sequence[Run], head: str) -> str:
     """All text of the part that begins with this heading."""
-    parts = compose(runs, command="", notes=()).iter("section")
+    parts = compose(runs, command="").iter("section")
     return next(" ".join(part.itertext()) for part in parts if part.findtext("h2") == head)
 
 
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
-    text, reader = read(study(), tmp_path, notes=["half & half"])
+    text, reader = read(study(), tmp_path)
     assert len(text) < 600_000
     names = {tag for tag, _ in reader.tags}
     assert not names & {"script", "link", "img", "iframe", "object"}
     assert not re.search(r"https?://|@import|url\(", text)
     assert all(name not in ("src", "href") and not name.startswith("on") for _, found in reader.tags for name in found)
-    for said in ("waggle lab swarm <all>", "0123456789ab", "half & half", "4, 5", "14.0 CPU hours"):
+    for said in ("waggle lab swarm <all>", "0123456789ab", "4, 5", "14.0 CPU hours"):
         assert said in reader.text
 
 
@@ -135,7 +135,7 @@ def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_th
     assert "88.3%" not in shown, "a run that chose a rate is no result at that rate"
     assert "44.1%" in section(sweep + reported, "How the learning rates were chosen")
     for unfinished in (sweep, sweep[:3]):
-        headings = [part.findtext("h2") for part in compose(unfinished, command="", notes=()).iter("section")]
+        headings = [part.findtext("h2") for part in compose(unfinished, command="").iter("section")]
         assert "Sparse" not in headings, "a sweep alone compares rates, not configurations"
 
 
@@ -205,7 +205,7 @@ def test_entropy_stands_there_always_and_others_share_where_anything_was_shared(
 
 def test_long_names_get_charts_of_full_width() -> None:
     long = [made("4/4:informative:grpo:crumbs=0.2:questions=8"), made("8/0")]
-    widths = {str(picture.get("viewBox")).split()[2] for picture in compose(long, command="", notes=()).iter("svg")}
+    widths = {str(picture.get("viewBox")).split()[2] for picture in compose(long, command="").iter("svg")}
     assert widths == {"1096"}
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from waggle.lab import statistics
@@ -70,6 +71,14 @@ def test_one_seed_has_no_interval_and_settles_nothing() -> None:
 
 def test_cumulative_reward_is_the_sum_over_rounds() -> None:
     assert statistics.reward_cumulative(made(reward=(0.1, 0.2, 0.3))) == pytest.approx(0.6)
+
+
+def test_a_round_that_nobody_played_earns_nothing() -> None:
+    played = made(reward=(0.1, 0.1, 0.3, 0.3), per_round=10)
+    half = msgspec.structs.replace(played, completions=(10, 0, 10, 0))
+    assert statistics.reward_cumulative(half) == pytest.approx(0.4)
+    assert statistics.reward_per_thousand(half) == pytest.approx(statistics.reward_per_thousand(played))
+    assert statistics.reward_per_thousand(msgspec.structs.replace(played, completions=(0, 0, 0, 0))) == 0.0
 
 
 def test_the_area_is_interpolated_at_round_200_and_ends_with_a_shorter_run() -> None:
@@ -143,6 +152,18 @@ def test_scores_by_specialty_and_by_model() -> None:
     assert statistics.final_by_specialty(run) == {"basic_arithmetic": 0.5, "bf": 0.25}
     assert statistics.final_by_model(run) == {"wide": 0.2, "deep": 0.4}
     assert statistics.final_by_model(made())["starter"] == pytest.approx(0.3)
+
+
+def test_the_score_at_the_end_is_that_on_more_questions_where_there_is_one() -> None:
+    run = msgspec.structs.replace(made(models=("wide", "deep")), final=(0.6, 0.8), specialty_final=(0.9, 0.5))
+    assert statistics.heldout_final(run) == pytest.approx(0.7)
+    assert statistics.final_by_model(run) == {"wide": 0.6, "deep": 0.8}
+    assert statistics.final_by_specialty(run) == {"basic_arithmetic": 0.9, "bf": 0.5}
+    assert statistics.held_out(run)[-1] == pytest.approx(0.3), "the curve's own"
+
+
+def test_only_what_a_node_asks_about_can_be_a_success_of_it() -> None:
+    assert statistics.first_successes([made(), msgspec.structs.replace(made(), asked=(1, 2))]).possible == 4 + 3
 
 
 def test_first_successes_with_and_without_another() -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from lab.test_results import run
 from waggle.errors import LabError
+from waggle.lab import worker
 from waggle.lab.results import Book, Run
-from waggle.lab.swarm import open_book, study_of
+from waggle.lab.swarm import _said, open_book, study_of
+from waggle.tasks.verifier import Verifier
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")
@@ -91,11 +93,12 @@ def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_stud
     assert len(open_book(tmp_path, study, resume=True).runs) == 1
 
 
-def test_a_study_begun_when_a_name_meant_something_else_is_another_study(tmp_path):
+@pytest.mark.parametrize("before", [(b'"strategy": "adaptive"', b'"strategy": "gated"'), (b'"share": 0.25', b'"share": 1.0')])
+def test_a_study_begun_when_a_name_meant_something_else_is_another_study(tmp_path, before):
     study = parsed(*SMALL)
     open_book(tmp_path, study, resume=False).keep(run())
     described = tmp_path / "study.json"
-    older = described.read_bytes().replace(b'"strategy": "adaptive"', b'"strategy": "gated"')
+    older = described.read_bytes().replace(*before)
     assert older != described.read_bytes()
     described.write_bytes(older)
     with pytest.raises(LabError, match="holds another study"):
@@ -125,11 +128,25 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         ("--rates", "nan"),
         ("--configurations", "99999999/0"),
         ("--paper",),
+        ("--jobs", "0"),
+        ("--configurations", "4/4,4/4:plain:grpo"),
     ],
 )
 def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
     with pytest.raises(LabError):
         parsed(*SMALL, *wrong)
+
+
+def test_the_command_that_a_report_shows_tells_no_folder_of_this_computer():
+    words = ("--cache", "/home/ann/c", "--out=/home/ann/o", "--starters", "/home/ann/a,/home/ann/b", "--charter=/home/ann/c.json")
+    said = _said(["waggle", "lab", "swarm", *words, "--rates", "5e-4,1e-3"])
+    assert said == ["--starters", "a,b", "--charter=c.json", "--rates", "5e-4,1e-3"]
+
+
+def test_a_specialty_that_reserves_nothing_is_named_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr(Verifier, "held_out", lambda *_: [])
+    with pytest.raises(LabError, match="has too few different questions"):
+        worker._reserved.__wrapped__("", "dev", 4)
 
 
 def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from waggle import paths
+from waggle.lab import statistics
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.starter import Shape, new_model, write
@@ -155,6 +156,7 @@ def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup
     list(trial.run())
     for _, member, judged, _ in seen:
         assert {group.question.dataset for group in judged.groups} <= set(mine[member])
+    assert trial.result(0.0, "here").asked == (1, 2, 1)
     learned = {lesson.group.question.dataset for _, member, _, learned in seen if member == 1 for lesson in learned.lessons}
     assert names[4] in learned
 
@@ -203,7 +205,7 @@ def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, v
     assert [one.asked for one in Counting.made] == [ROUNDS] * 3
 
 
-def test_the_last_score_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
+def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
     few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
     trial = Trial(key(), replace(setup, held_out=few), verifier)
     log, totals = trial.log.measured, []
@@ -214,7 +216,20 @@ def test_the_last_score_is_taken_on_more_questions_than_those_of_the_curve(setup
 
     trial.log.measured = noted
     list(trial.run())
-    assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(reserved)})]
+    assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(few)})]
+    assert trial.log.score()[1] == 3 * len(reserved)
+
+
+def test_a_trial_without_a_curve_is_scored_at_its_end_alone(setup, verifier, reserved):
+    trial = Trial(key(rounds=1), replace(setup, held_out=(), measure_every=0), verifier)
+    list(trial.run())
+    assert trial.log.score()[1] == 3 * len(reserved)
+
+
+def test_a_swarm_in_which_nobody_had_a_turn_is_a_result_too(setup, verifier):
+    run, _ = played(replace(setup, weather=Weather(speeds=(0.1,))), verifier, rounds=3)
+    assert sum(run.completions) == 0
+    assert statistics.reward_per_thousand(run) == statistics.reward_cumulative(run) == 0.0
 
 
 def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(setup, verifier):

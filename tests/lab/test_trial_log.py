@@ -23,7 +23,7 @@ def learned(external_share: float) -> Learned:
 
 def result(made: TrialLog):
     made.measured(0, [Score(0, {"bf": (0, 2), "sums": (0, 2)})] * 2)
-    return made.result(key(), ["starter", "starter"], 12.34, "c")
+    return made.result(key(), ["starter", "starter"], (1, 2), 12.34, "c")
 
 
 def test_rewards_stand_under_their_own_node_and_their_own_specialty():
@@ -78,7 +78,11 @@ def test_held_out_scores_are_shares_of_each_node_and_of_each_specialty():
     made = log(1)
     made.measured(0, [Score(0, {"bf": (1, 4), "sums": (0, 4)}), Score(0, {"bf": (0, 4), "sums": (0, 4)})])
     made.measured(25, [Score(25, {"bf": (4, 4), "sums": (2, 4)}), Score(25, {"bf": (1, 4), "sums": (0, 4)})])
-    run = made.result(key(), ["starter", "starter"], 0.0, "c")
+    made.ended([Score(25, {"bf": (8, 8), "sums": (4, 8)}), Score(25, {"bf": (2, 8), "sums": (0, 8)})])
+    run = made.result(key(), ["starter", "starter"], (2, 2), 0.0, "c")
     assert run.measured_at == (0, 25)
-    assert run.held_out == ((0.125, 0.75), (0.0, 0.125))
+    assert run.held_out == ((0.125, 0.75), (0.0, 0.125)), "every point of the curve on the same questions"
     assert run.specialty_held_out == ((0.125, 0.625), (0.0, 0.25))
+    assert run.final == (0.75, 0.125)
+    assert run.specialty_final == (0.625, 0.25)
+    assert made.score() == (14, 32)

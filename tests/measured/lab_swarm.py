@@ -22,7 +22,9 @@ def main() -> int:
     go_on = ["--resume"] if (FOLDER / "study.json").exists() else []
     command = ["packaging/dev.py", "run", "lab", "swarm", "--paper", "--out", str(FOLDER.relative_to(keep.ROOT)), *go_on]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
-    keep.write(Path(__file__).resolve(), json.loads((FOLDER / "figures.json").read_text()))
+    commits = {json.loads(line)["commit"] for line in (FOLDER / "runs.jsonl").read_text().splitlines()}
+    figures = json.loads((FOLDER / "figures.json").read_text())
+    keep.write(Path(__file__).resolve(), figures, commit=", ".join(sorted(commits)))
     return 0
 
 

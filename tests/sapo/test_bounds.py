@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from swarm.live import judged
 from waggle.sapo import bounds
+from waggle.sapo.bounds import UNBOUNDED
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.tasks.group import JudgedGroup, Verdict
 
@@ -34,6 +35,11 @@ def test_of_many_parties_none_gets_more_than_a_quarter_of_the_places() -> None:
 @pytest.mark.parametrize(("origins", "most"), [("aaaaaaaaaa", 8), ("aaaaaaaab", 4), ("aaaaaaaabc", 3), ("aaaaaaaabcd", 2)])
 def test_where_there_are_few_parties_each_may_fill_an_equal_part(origins: str, most: int) -> None:
     assert counts(bounds.fair(of(origins), 8, 0.25, noise()))[A] == most
+
+
+def test_a_draw_without_bounds_is_one_from_the_whole_pool() -> None:
+    pool = of("aaaaaaaaaaaaaaaabc")
+    assert bounds.fair(pool, 4, UNBOUNDED.share, noise()) == pool
 
 
 def test_all_peers_of_an_address_range_are_one_party() -> None:

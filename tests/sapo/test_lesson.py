@@ -12,7 +12,7 @@ from waggle.rl.rules import rule
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.lesson import external_draft, fits_at_all
 from waggle.sapo.round import play
-from waggle.sapo.sharing import PeerGroup, Plain
+from waggle.sapo.sharing import Offer, PeerGroup, Plain, TrainingSet
 from waggle.tasks.group import Completion
 
 
@@ -122,3 +122,20 @@ def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
     one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=completions))
     draft = external_draft(CHARTER, FakeTokenizer(), one, 10, context)
     assert fits_at_all(CHARTER, FakeTokenizer(), one, 10, context) == any(draft.fits)
+
+
+def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
+    """A strategy may hand a node its own old successes again, beside those of peers."""
+    me = node(verifier, lines=("just words",))
+    old = [
+        msgspec.structs.replace(each, group=msgspec.structs.replace(each.group, origin=me.origin))
+        for each in map(external, range(4))
+    ]
+
+    class Again(Plain):
+        def choose(self, offer: Offer) -> TrainingSet:
+            return TrainingSet(local=(), external=old)
+
+    told = list(play(0, 100, dataclasses.replace(me, sharing=Again()), RULES))[-1]
+    assert sum(lesson.pull for lesson in told.lessons) > 0
+    assert told.external_share == 0.0

@@ -239,3 +239,9 @@ def test_a_round_gives_nobody_more_than_a_share_of_places_and_gradient(verifier)
     assert len(pulls[b"p" * 38]) == 2
     assert sum(pulls[b"p" * 38]) < 2 * pulls[b"a" * 38][0]
     assert gathered.external == 5
+
+
+def test_groups_are_as_large_as_the_charter_lets_travel():
+    narrow = msgspec.structs.replace(CHARTER, group_size_min=2, group_size_max=4)
+    wide = msgspec.structs.replace(CHARTER, group_size_min=12, group_size_max=16)
+    assert [Rules(group_size=8).under(one).group_size for one in (narrow, CHARTER, wide)] == [4, 8, 12]

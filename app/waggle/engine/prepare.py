@@ -238,7 +238,7 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
         questions=learning.questions,
         local=learning.local,
         external=learning.external,
-        group_size=min(max(learning.group_size, charter.group_size_min), charter.group_size_max),
+        group_size=learning.group_size,
         max_new=fitting.longest(chosen, model),
         context=model.max_position_embeddings,
         temperature=learning.temperature,
@@ -246,7 +246,7 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
         learning_rate=fitting.rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
         rule=rules.rule(learning.rule),
-    )
+    ).under(charter)
 
 
 def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, note: str) -> events.Ready:

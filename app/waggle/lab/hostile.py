@@ -16,7 +16,7 @@ from waggle.errors import LabError
 from waggle.lab import here
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.comparison import DEFAULT
-from waggle.lab.plan import BOUNDS
+from waggle.lab.plan import DEFAULTS
 from waggle.lab.results import Book
 from waggle.lab.siege import Key, Siege, lay
 from waggle.lab.statistics import Estimate, estimate
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", default="0,1,2,3,4", help="of the sieges by all attacks at once, and of those without any")
     parser.add_argument("--learning-rounds", type=int, default=150, help="of these")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="of the reserved questions")
-    parser.add_argument("--bounds", default=",".join(BOUNDS), help="of the sieges by poisoners alone: what each bound is worth")
+    parser.add_argument("--bounds", default=",".join(DEFAULTS), help="of the sieges by poisoners alone: what each bound is worth")
     parser.add_argument("--out", type=Path, required=True, help="folder for sieges.jsonl, the table and the figures")
     parser.add_argument("--resume", action="store_true", help="go on with the sieges in that folder")
 
@@ -154,8 +154,8 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
         for count in counts:
             yield Key(attack=name, honest=NODES - count, hostile=count, rounds=arguments.rounds, seed=0, split=arguments.split)
     for name in filter(None, arguments.bounds.split(",")):
-        if name not in BOUNDS:
-            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(BOUNDS)}.")
+        if name not in DEFAULTS:
+            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(DEFAULTS)}.")
         for count in counts:
             yield Key(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,

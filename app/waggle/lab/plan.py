@@ -21,7 +21,7 @@ from waggle.sapo.round import Rules
 
 RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
-BOUNDS = {  # what each bound on peers costs: the default without it
+DEFAULTS = {  # what each bound on peers costs: the default without it
     DEFAULT: BOUNDED,
     "default-unbounded": UNBOUNDED,
     "default-share": Bounds(surprise=False),
@@ -29,7 +29,7 @@ BOUNDS = {  # what each bound on peers costs: the default without it
 }
 MOST = 64  # groups of a training set
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
-NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]+))?(?::([a-z_]+))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$")
+NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +43,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = "plain"
     rule: str = "grpo"
     crumb_span: float = 0.0  # as published: any difference in reward counts
+    bounds: Bounds = UNBOUNDED  # as published: peers are believed
 
     def rules(self, learning_rate: float) -> Rules:
         return Rules(
@@ -52,7 +53,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             learning_rate=learning_rate,
             crumb_span=self.crumb_span,
             rule=rule(self.rule),
-            bounds=BOUNDS.get(self.name, UNBOUNDED),  # the others are as published, or change one thing
+            bounds=self.bounds,
         )
 
 
@@ -61,18 +62,19 @@ def configuration(name: str) -> Configuration:
 
     For example 4/4:gated:dapo. Raises LabError.
     """
-    if name in BOUNDS:
+    if name in DEFAULTS:
         usual = Rules()
         return Configuration(
             name=name, local=usual.local, external=usual.external, questions=usual.questions, strategy="adaptive",
-            rule=usual.rule.name, crumb_span=usual.crumb_span,
+            rule=usual.rule.name, crumb_span=usual.crumb_span, bounds=DEFAULTS[name],
         )  # fmt: skip
     if name == FILTERED:
         return Configuration(
             name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered", crumb_span=CRUMB_SPAN
         )
     found = NAME.match(name)
-    if not found or not 0 < int(found[1]) + int(found[2]) <= MOST or int(found[1]) == 0:
+    questions = int(found[6] or found[1]) if found else 0
+    if not found or int(found[1]) < 1 or int(found[1]) + int(found[2]) > MOST or not 1 <= questions <= MOST:
         raise LabError(
             f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
         )
@@ -81,7 +83,7 @@ def configuration(name: str) -> Configuration:
         name=name,
         local=local,
         external=external,
-        questions=int(found[6] or local),
+        questions=questions,
         strategy=strategy(found[3] or "plain").name,
         rule=rule(found[4] or "grpo").name,
         crumb_span=float(found[5] or 0.0),
@@ -109,7 +111,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     charter: str = ""  # a file; empty: the swarm that ships with Waggle
     weather: Weather = msgspec.field(default_factory=Weather)
     held_out: int = 16  # questions of each specialty at every point of a curve
-    final_held_out: int = 32
+    final_held_out: int = 32  # and for the score at the end
     measure_every: int = 25
 
     @property

@@ -51,6 +51,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     measured_at: tuple[int, ...]  # (P,) rounds played before; the first is 0, the last is R
     held_out: tuple[tuple[float, ...], ...]  # (N, P) pass@1 of each node's own policy
     specialty_held_out: tuple[tuple[float, ...], ...]  # (S, P) mean over nodes
+    final: tuple[float, ...] = ()  # (N,) at the end, on more questions than the curve's; none: its last point is all there is
+    specialty_final: tuple[float, ...] = ()  # (S,)
+    asked: tuple[int, ...] = ()  # (N,) specialties that each node asks about; none: all do about all
     ahas: tuple[Aha, ...] = ()
 
 

@@ -44,15 +44,15 @@ class FirstSuccesses(NamedTuple):
     """When nodes first answered right in a specialty, over all seeds; a share and a median are None where there is nothing."""
 
     found: int
-    possible: int  # nodes times specialties, over all seeds
+    possible: int  # nodes times the specialties they ask about, over all seeds
     share_after_others: Estimate | None  # of those found: had trained on another's success there before
     median_round_after_others: float | None
     median_round_alone: float | None
 
 
 def reward_cumulative(run: Run) -> float:
-    """The paper's metric: the mean reward of each round, summed over rounds."""
-    return math.fsum(run.reward)
+    """The paper's metric: the mean reward of each round, summed over the rounds that anybody played."""
+    return math.fsum(reward for reward, count in zip(run.reward, run.completions, strict=True) if count)
 
 
 def moving_mean(values: Sequence[float], window: int = WINDOW) -> tuple[float, ...]:
@@ -91,8 +91,13 @@ def held_out(run: Run) -> tuple[float, ...]:
 
 
 def heldout_final(run: Run) -> float:
-    """The mean over nodes at the last point."""
-    return held_out(run)[-1]
+    """The mean over nodes at the end."""
+    return fmean(_final(run))
+
+
+def _final(run: Run) -> tuple[float, ...]:
+    """(N,)"""
+    return run.final or tuple(heights[-1] for heights in run.held_out)
 
 
 def heldout_auc(run: Run, until: int = UNTIL) -> float:
@@ -113,7 +118,7 @@ def completions_at(run: Run) -> tuple[int, ...]:
 
 def reward_per_thousand(run: Run) -> float:
     """The cumulative reward for every 1,000 completions generated: what learning cost in generation."""
-    return 1000 * reward_cumulative(run) / completions(run)
+    return 1000 * reward_cumulative(run) / max(1, completions(run))
 
 
 def heldout_auc_within(run: Run, budget: int) -> float:
@@ -139,14 +144,15 @@ def mean_height(xs: Sequence[float], ys: Sequence[float], until: float) -> float
 
 def final_by_specialty(run: Run) -> dict[str, float]:
     """The last held-out score in each specialty, mean over nodes."""
-    return {name: heights[-1] for name, heights in zip(run.specialties, run.specialty_held_out, strict=True)}
+    heights = run.specialty_final or tuple(row[-1] for row in run.specialty_held_out)
+    return dict(zip(run.specialties, heights, strict=True))
 
 
 def final_by_model(run: Run) -> dict[str, float]:
     """The last held-out score of each kind of model, mean over the nodes that run it."""
     final: dict[str, list[float]] = {}
-    for model, heights in zip(run.models, run.held_out, strict=True):
-        final.setdefault(model, []).append(heights[-1])
+    for model, height in zip(run.models, _final(run), strict=True):
+        final.setdefault(model, []).append(height)
     return {model: fmean(heights) for model, heights in final.items()}
 
 
@@ -158,7 +164,7 @@ def first_successes(runs: Sequence[Run]) -> FirstSuccesses:
     shares = [fmean(aha.learned_from >= 0 for aha in run.ahas) for run in runs if run.ahas]
     return FirstSuccesses(
         found=len(ahas),
-        possible=sum(len(run.models) * len(run.specialties) for run in runs),
+        possible=sum(sum(run.asked) or len(run.models) * len(run.specialties) for run in runs),
         share_after_others=estimate(shares) if shares else None,
         median_round_after_others=median(after) if after else None,
         median_round_alone=median(alone) if alone else None,

@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -79,14 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     command = shlex.join(["waggle", "lab", "swarm", *_said(sys.argv)])
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
-        play_all(study, book, arguments.cache, jobs=arguments.jobs)
+        try:
+            play_all(study, book, arguments.cache, jobs=arguments.jobs)
+        finally:
+            if book.runs:
+                write(book, arguments.out, command)
     except KeyboardInterrupt:
         raise LabError("Stopped.", "Finished runs are kept: go on with --resume.") from None
     except OSError as error:
         raise LabError(f"The study cannot go on: {error.strerror}.", "Finished runs are kept: go on with --resume.") from error
-    finally:
-        if book.runs:
-            write(book, arguments.out, command)
     return 0
 
 
@@ -95,18 +96,27 @@ def _said(argv: Sequence[str]) -> list[str]:
     words = list(argv[argv.index("swarm") + 1 :]) if "swarm" in argv else []
     private = {i + step for i, word in enumerate(words) if word in ("--cache", "--out") for step in (0, 1)}
     kept = [word for i, word in enumerate(words) if i not in private and not word.startswith(("--cache=", "--out="))]
-    return [Path(word).name if "/" in word and Path(word).is_absolute() else word for word in kept]
+    return [_without_folders(word) for word in kept]
+
+
+def _without_folders(word: str) -> str:
+    """--starters=/home/ann/a,/home/ann/b as --starters=a,b."""
+    option, equals, values = word.rpartition("=")
+    return option + equals + ",".join(Path(each).name if Path(each).is_absolute() else each for each in values.split(","))
 
 
 def study_of(arguments: argparse.Namespace) -> Study:
     """What the arguments ask for; raises LabError."""
+    if arguments.jobs < 1:
+        raise LabError("A study needs at least one job.")
     for name, made in PRESETS.items():
         if getattr(arguments, name):
             _refuse_others(arguments, name)
             return made()
     names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
     chosen = tuple(dict.fromkeys(_numbers("--seeds", arguments.seeds, int)))
-    seeds = dict.fromkeys([plan.configuration(name).name for name in names], chosen)
+    seeds = dict.fromkeys(names, chosen)
+    _refuse_twins(seeds)
     folders = tuple(folder for folder in arguments.starters.split(",") if folder)
     for folder in folders:
         if not (Path(folder).expanduser() / "config.json").is_file():
@@ -114,8 +124,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
     settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
-    if min(arguments.rounds, arguments.nodes, arguments.jobs) < 1 or arguments.asked < 0:
-        raise LabError("A study needs at least one round, one node and one job.")
+    if min(arguments.rounds, arguments.nodes) < 1 or arguments.asked < 0:
+        raise LabError("A study needs at least one round and one node.")
     rates = _numbers("--rates", arguments.rates, float)
     if not all(0 < rate <= 1e-1 for rate in rates):
         raise LabError(f"--rates {arguments.rates} are not learning rates.", "For example: --rates 2.5e-4,5e-4,1e-3")
@@ -148,6 +158,15 @@ def _with_strategy(name: str, strategy: str) -> str:
     """Who shares nothing has no strategy of sharing."""
     found = plan.NAME.match(name)
     return f"{name}:{strategy}" if strategy and found and ":" not in name and int(found[2]) else name
+
+
+def _refuse_twins(names: Iterable[str]) -> None:
+    """4/4 and 4/4:plain would be played as two and reported as one."""
+    known: dict[plan.Configuration, str] = {}
+    for name in names:
+        first = known.setdefault(msgspec.structs.replace(plan.configuration(name), name=""), name)
+        if first != name:
+            raise LabError(f"{first} and {name} are the same configuration.", "Leave one of them out.")
 
 
 def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:

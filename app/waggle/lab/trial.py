@@ -41,9 +41,9 @@ class Setup:
     rules: sapo.Rules
     sharing: Callable[[], Sharing]
     most_questions: int  # above rules.questions: ask for more where few own groups teach
-    held_out: tuple[Question, ...]
-    final_held_out: tuple[Question, ...]
-    measure_every: int  # 0: only at the end
+    held_out: tuple[Question, ...]  # asked at every point of the curve; none: there is no curve
+    final_held_out: tuple[Question, ...]  # asked at the end
+    measure_every: int  # rounds between two points of the curve; 0: it has one, at the end
     weather: Weather = field(default_factory=Weather)
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
     device: str = "cpu"
@@ -102,11 +102,15 @@ class Trial:
                 self._round(tick, i)
             self._hive.move()
             yield tick + 1
-        self._measure(self._key.rounds, self._setup.final_held_out)
+        if self._setup.held_out:
+            self._measure(self._key.rounds, self._setup.held_out)
+        self.log.ended(self._scores(self._key.rounds, self._setup.final_held_out))
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
         """What was measured, once `run` is exhausted."""
-        return self.log.result(self._key, self._setup.models, cpu_seconds, commit)
+        setup, every = self._setup, len(self._setup.charter.specialties)
+        asked = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
+        return self.log.result(self._key, setup.models, asked, cpu_seconds, commit)
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
@@ -142,8 +146,10 @@ class Trial:
         return found
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
-        scores = [held_out.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
-        self.log.measured(tick, scores)
+        self.log.measured(tick, self._scores(tick, questions))
+
+    def _scores(self, tick: int, questions: Sequence[Question]) -> list[held_out.Score]:
+        return [held_out.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
 
 
 def origin_of(seed: int, node: int) -> bytes:

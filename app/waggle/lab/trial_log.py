@@ -29,6 +29,7 @@ class TrialLog:
         self._entropy = np.full((count, rounds), MISSING)
         self._measured_at: list[int] = []
         self._scores: list[Sequence[Score]] = []
+        self._final: Sequence[Score] = ()
         self._ahas: list[Aha] = []
 
     def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned) -> None:
@@ -53,6 +54,10 @@ class TrialLog:
         self._measured_at.append(tick)
         self._scores.append(scores)
 
+    def ended(self, scores: Sequence[Score]) -> None:
+        """The scores of all nodes at the end, on more questions than those of the curve."""
+        self._final = scores
+
     @property
     def ahas(self) -> Sequence[Aha]:
         return self._ahas
@@ -62,10 +67,10 @@ class TrialLog:
         return float(self._right[tick] / max(1, self._completions[tick]))
 
     def score(self) -> tuple[int, int]:
-        """Right answers of all nodes, and all answers, when the held-out score was last taken."""
-        return sum(score.right for score in self._scores[-1]), sum(score.total for score in self._scores[-1])
+        """Right answers of all nodes at the end, and all answers."""
+        return sum(score.right for score in self._final), sum(score.total for score in self._final)
 
-    def result(self, key: Key, models: Sequence[str], cpu_seconds: float, commit: str) -> Run:
+    def result(self, key: Key, models: Sequence[str], asked: Sequence[int], cpu_seconds: float, commit: str) -> Run:
         points = range(len(self._scores))
         by_specialty = [[_share_of(scores, dataset) for scores in self._scores] for dataset in self._datasets]
         return Run(
@@ -85,6 +90,9 @@ class TrialLog:
                 _rounded([self._scores[p][i].right / self._scores[p][i].total for p in points]) for i in range(len(models))
             ),
             specialty_held_out=tuple(_rounded(row) for row in by_specialty),
+            final=_rounded([score.right / score.total for score in self._final]),
+            specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
+            asked=tuple(asked),
             ahas=tuple(self._ahas),
         )
 

@@ -14,6 +14,7 @@ import msgspec
 import torch
 
 from waggle import paths
+from waggle.errors import LabError
 from waggle.lab import here, starters
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Key, Run
@@ -88,7 +89,7 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
         folders=tuple(map(Path, folders)),
         models=named,
         charter=charter,
-        rules=how.rules(key.learning_rate),
+        rules=how.rules(key.learning_rate).under(charter),
         sharing=strategy(how.strategy).make,
         most_questions=how.most_questions,
         held_out=_reserved(study.charter, key.split, study.held_out),
@@ -115,8 +116,7 @@ def _verifier(charter: str) -> Verifier:
 @cache
 def _reserved(charter: str, split: Any, count: int) -> tuple[Question, ...]:
     verifier = _verifier(charter)
-    return tuple(
-        question
-        for specialty in charter_of(charter).specialties
-        for question in verifier.held_out(specialty.dataset, split, count)
-    )
+    found = {one.dataset: verifier.held_out(one.dataset, split, count) for one in charter_of(charter).specialties}
+    if none := next((dataset for dataset, questions in found.items() if not questions), ""):
+        raise LabError(f"{none} has too few different questions to reserve any.", "Change its settings in the charter.")
+    return tuple(question for questions in found.values() for question in questions)

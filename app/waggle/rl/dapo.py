@@ -12,7 +12,8 @@ from waggle.rl.rule import Rule, Scored, Teaching, per_token
 def teach(scored: Scored) -> Teaching:
     """Equations 8 and 9: (r - mean) / std at every token, summed and divided by the tokens of the whole training set.
 
-    So long completions, and groups of many, pull harder than under GRPO.
+    Equation 8 divides by the tokens of one question's group; here all groups of a step are one batch, as the authors' own code
+    has it. So long completions, and groups of many, pull harder than under GRPO.
     """
     return Teaching(
         advantage=per_token(group_advantages(scored.rewards, scored.crumb_span), scored.lengths),

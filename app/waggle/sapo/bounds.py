@@ -43,8 +43,11 @@ def party(group: JudgedGroup) -> Party:
 def fair(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.random.Generator) -> list[JudgedGroup]:
     """The pool with no more of any party than `share` of the places, or an equal part where there are few parties.
 
-    Which of a party's groups stay is drawn uniformly, first one of each peer in it; the order is kept.
+    Which of a party's groups stay is drawn uniformly, first one of each peer in it; the order is kept. A party that may have all
+    places loses none: then a draw from the pool is uniform over groups, as published.
     """
+    if share >= 1:
+        return list(pool)
     of: dict[Party, list[int]] = {}
     for i, group in enumerate(pool):
         of.setdefault(party(group), []).append(i)

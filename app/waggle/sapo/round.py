@@ -8,7 +8,7 @@ Everything random is a function of (seed, round, question, completion). Left out
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,10 @@ class Rules:
     crumb_span: float = CRUMB_SPAN
     rule: Rule = grpo.RULE
     bounds: Bounds = BOUNDED
+
+    def under(self, charter: Charter) -> "Rules":
+        """The same with groups as large as a charter lets travel."""
+        return replace(self, group_size=min(max(self.group_size, charter.group_size_min), charter.group_size_max))
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,8 @@ def learn(
         params = StepParams(learning_rate=rate, temperature=rules.temperature, clip=rules.rule.clip, pause_point=pause_point)
         metrics = node.policy.step(batches, params)
     pull = sum(lesson.pull for lesson in lessons)
-    share = sum(lesson.pull for lesson in lessons[len(own) :]) / pull if pull else 0.0
+    foreign = sum(lesson.pull for lesson in lessons if lesson.group.group.origin != node.origin)  # own old ones may come back
+    share = foreign / pull if pull else 0.0
     return Learned(number, tuple(lessons), metrics, rate, share)
 
 

@@ -31,10 +31,10 @@ MEASURES: dict[str, Callable[[Run], float | None]] = {
 Figures = float | list[float] | dict[str, "Figures"]
 
 
-def write(runs: Sequence[Run], path: Path, *, command: str, notes: Sequence[str] = ()) -> None:
+def write(runs: Sequence[Run], path: Path, *, command: str) -> None:
     """One HTML file that needs nothing else: no script, no font, no network. Raises OSError where the disk says no."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markup.page(compose(runs, command=command, notes=notes)), encoding="utf-8")
+    path.write_text(markup.page(compose(runs, command=command)), encoding="utf-8")
 
 
 def write_tables(runs: Sequence[Run], folder: Path) -> None:

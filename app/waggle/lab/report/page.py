@@ -31,20 +31,19 @@ class Study(NamedTuple):
 
     runs: Sequence[Run]
     command: str
-    notes: Sequence[str]
     shown: tuple[Comparison, ...]
     sweeps: tuple[Comparison, ...]
     looks: Mapping[str, str]  # of each arm's line
 
 
-def compose(runs: Sequence[Run], *, command: str, notes: Sequence[str]) -> Element:
+def compose(runs: Sequence[Run], *, command: str) -> Element:
     """The whole document."""
     shown, sweeps = comparisons(runs, split="test"), comparisons(runs, split="dev")
     if not shown:
         choosing, others = _parted([run for run in runs if run.key.split == "dev"])
         shown, sweeps = comparisons(others, split="dev"), comparisons(choosing, split="dev")
     looks = line_names(dict.fromkeys(arm.name for comparison in shown for arm in comparison.arms))
-    study = Study(runs, command, notes, shown, sweeps, looks)
+    study = Study(runs, command, shown, sweeps, looks)
     parts = [_setting(comparison, study, number) for number, comparison in enumerate(shown)]
     head = element(
         "head",
@@ -69,7 +68,6 @@ def _parted(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
 
 
 def _opening(study: Study) -> Element:
-    notes = element("ul", *(element("li", note) for note in study.notes), class_="notes") if study.notes else None
     said = "" if study.shown else "No finished run is scored on test questions yet."
     if any(run.key.split == "dev" for comparison in study.shown for run in comparison.runs):
         said = "All runs are scored on dev questions: they serve to choose by, and nothing here is a result to report."
@@ -81,7 +79,6 @@ def _opening(study: Study) -> Element:
         element("p", lede(study.runs), class_="lede"),
         untested,
         _facts(study),
-        notes,
         _configurations(study),
     )
 
@@ -93,12 +90,18 @@ def _facts(study: Study) -> Element:
     commits = list(dict.fromkeys(run.commit for run in study.runs))
     facts = (
         ("Command", element("code", study.command)),
-        ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(commit[:12] for commit in commits))),
+        ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(map(_short, commits)))),
         ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on dev questions"),
         ("Seeds", ", ".join(map(str, seeds)) or "none"),
         ("Computing", f"{hours:,.1f} CPU hours"),
     )
     return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in facts), class_="facts")
+
+
+def _short(commit: str) -> str:
+    """Its first digits, and whether there were changes that it does not name."""
+    name, *mark = commit.split(" ")
+    return " ".join([name[:12], *mark])
 
 
 def _configurations(study: Study) -> Element | None:

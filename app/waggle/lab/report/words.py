@@ -18,7 +18,8 @@ SETTINGS = {
 
 CONFIGURATIONS = {
     "8/0": "Alone: each node trains on 8 groups of its own answers per round. Everything is measured against this.",
-    "8/0-filtered": "Alone, with the privilege sharing has: generates more, drops groups whose answers all earned the same.",
+    "8/0-filtered": "Alone, with the privilege sharing has: generates more, drops groups whose answers earned the same "
+    "or less than 0.2 apart.",
     "8/0:plain:grpo:crumbs=0.2": "Alone, and as in the default differences in reward below 0.2 do not count. So what default "
     "gains over this, it gains by sharing.",
     "4/4": "Each round 4 groups of its own answers and 4 of others': what the paper found best.",
