@@ -7,6 +7,7 @@ import time
 import pytest
 
 from waggle.engine import lifecycle as lifecycles
+from waggle.engine.desk import Desk
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
@@ -265,3 +266,23 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     assert lifecycle.teller.state.phase == "waiting"
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
+
+
+async def test_what_was_chosen_has_begun_once_a_round_was_played(lifecycle):
+    begun = asyncio.Queue()
+    lifecycle.begun = lambda: begun.put_nowait(threading.current_thread())
+    for _ in range(3):
+        await asyncio.to_thread(lifecycle.round_ended)
+    assert await asyncio.wait_for(begun.get(), 5) is threading.main_thread()
+    assert begun.empty()
+
+
+async def test_two_choices_within_one_step_are_both_undone_the_newest_first(lifecycle):
+    undone = []
+    lifecycle.start_again("Going to one.", lambda: undone.append("one"))
+    lifecycle.start_again("Going to another.", lambda: undone.append("another"))
+    assert lifecycle.again == "Going to another."
+    desk = Desk()
+    desk.back += lifecycle.back
+    desk.go_back()
+    assert undone == ["another", "one"]

@@ -35,10 +35,10 @@ def ends_with(error: Exception):
 async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
     *_, teller, desk, frugality = begun
     went_back = []
-    desk.back = lambda: went_back.append(True)
+    desk.back += [lambda: went_back.append("first choice"), lambda: went_back.append("second choice")]
     monkeypatch.setattr(main, "_contribute", ends_with(error))
     assert await main._contribute_or_go_back(*begun)
-    assert (went_back, desk.back, desk.reason) == ([True], None, "Going back.")
+    assert (went_back, desk.back, desk.reason) == (["second choice", "first choice"], [], "Going back.")
     assert frugality.parts == 1, "what is gone back to fitted as it was"
     assert teller.state.warnings[0].title == error.title
 
@@ -57,7 +57,7 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     went_back = []
 
     async def crash(_home: object, _choices: object, _teller: object, desk: Desk, _frugality: object) -> bool:
-        desk.back = lambda: went_back.append(True)
+        desk.back.append(lambda: went_back.append(True))
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "_contribute", crash)

@@ -1,5 +1,6 @@
 """Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
 
+import json
 from contextlib import closing
 
 import pytest
@@ -79,9 +80,25 @@ async def test_choosing_writes_the_choice_and_starts_again_there(home, known, re
 
 async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    assert swarms.gone_back(home)
+    (back,) = swarms.way_back(home, LOOPBACK)  # as after a start in between
+    back()
     assert swarms.applied(home, LOOPBACK) == LOOPBACK
-    assert not swarms.gone_back(home), "there is nothing before that"
+    assert not swarms.way_back(home, LOOPBACK), "there is nothing before that"
+
+
+async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known):
+    third = replace(first_swarm(), name="A third swarm")
+    (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
+    for digest in (OTHER.digest.hex(), third.digest.hex()):
+        await known.obey(commands.ChooseSwarm(id="1", charter=digest))
+    swarms.go_back(home)
+    assert book.read(home.swarms).active == "", "nobody ever played in the second one"
+    await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+    known.begun()
+    assert not swarms.way_back(home, LOOPBACK)
+    await known.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
+    swarms.go_back(home)
+    assert book.read(home.swarms).active == OTHER.digest.hex()
 
 
 async def test_choosing_where_one_is_does_nothing(known, reasons):
@@ -321,3 +338,18 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
     assert invite.read(written.link).key == key
     with pytest.raises(SwarmError, match="its key is not here"):
         await known.obey(commands.ReadInvite(id="4", link=link.partition("#")[0]))
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "192.168.1.7", "127.0.0.1"])
+def test_how_far_an_invite_reaches_is_said_in_german_too(host):
+    words = swarms._reach((f"/ip4/{host}/tcp/4001/p2p/12D3KooW",))
+    assert words in told_in_german()
+
+
+def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
+    fixed = Swarms(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    assert fixed in told_in_german()
+
+
+def told_in_german() -> dict[str, str]:
+    return json.loads((paths.resources() / "language/de.json").read_text(encoding="utf-8"))["told"]

@@ -28,7 +28,7 @@ class Desk:
         self._there = asyncio.Event()
         self.asked = Asked()
         self.reason = ""
-        self.back: Callable[[], object] | None = None  # to what was before, where the new cannot begin
+        self.back: list[Callable[[], object]] = []  # undo what was chosen and has not begun, the newest last
         self.stopped = False
         self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
@@ -49,6 +49,11 @@ class Desk:
         self._leave()
         if self._sitter is not None:
             self._sitter.stop()
+
+    def go_back(self) -> None:
+        """All that was chosen and has not begun is as it was before. Raises WaggleError where the disk says no."""
+        while self.back:
+            self.back.pop()()
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Raises WaggleError for what cannot be done."""

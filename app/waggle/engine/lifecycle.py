@@ -29,6 +29,7 @@ from waggle.protocol.person import Day
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
 from waggle.protocol.sent import SentMessage, SentTold
 from waggle.protocol.state import AnyEvent, Snapshot
+from waggle.rl.batch import nothing
 from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
 
@@ -68,7 +69,7 @@ class Lifecycle:
         self._timer: asyncio.TimerHandle | None = None
         self._round_ended = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
-        self._began = False
+        self._began = self._played = False
         self.stopped = asyncio.Event()
         self.gate = Gate(self._gate_waits)
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
@@ -77,7 +78,8 @@ class Lifecycle:
         self.models: Models | None = None
         self.trying: Trying | None = None
         self.talking: Talking | None = None
-        self.back: Callable[[], object] | None = None  # undoes what the engine starts again for
+        self.back: list[Callable[[], object]] = []  # undo what the engine starts again for, the newest last
+        self.begun: Callable[[], object] = nothing  # called once, in the loop: a round has been played
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
         self.change_settings: Callable[[Mapping[str, Value]], object] = _no_settings_yet
@@ -86,6 +88,9 @@ class Lifecycle:
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
+        if not self._played:
+            self._played = True
+            self._loop.call_soon_threadsafe(self.begun)
         with self._deciding:
             if self._wishes.after_round:
                 self._round_ended = True
@@ -106,7 +111,9 @@ class Lifecycle:
 
     def start_again(self, reason: str, back: Callable[[], object] | None = None) -> None:
         """End after the step in progress, for something else to begin; `back` is called where that cannot begin."""
-        self.again, self.back = reason, back
+        self.again = reason
+        if back is not None:
+            self.back.append(back)
         self.stop()
 
     def days(self) -> tuple[Day, ...]:

@@ -11,6 +11,7 @@ import signal
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
@@ -75,6 +76,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             choices = Choices(home.settings, tuple(arguments.set), teller)
             desk.asked = Asked(home.root / "asked.json")
+            desk.back += swarms.way_back(home, choices.now)
             frugality = Frugality(home)
             stack.callback(frugality.end)
             desk.leaving = frugality.end
@@ -98,9 +100,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 
 def _crashed(error: Exception, desk: Desk) -> events.EngineFailed:
     """What was chosen and led here is taken back, so that the next start is no crash."""
-    if desk.back is not None:
-        with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
-            desk.back()
+    with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
+        desk.go_back()
     detail = "".join(traceback.format_exception(error))[-8000:]
     title = f"The engine met an unexpected error: {type(error).__name__}."
     return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
@@ -143,9 +144,9 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
     try:
         return await _contribute(home, choices, teller, desk, frugality)
     except WaggleError as error:
-        if desk.back is not None:
-            desk.back()
-            desk.back, desk.reason = None, "Going back."
+        if desk.back:
+            desk.go_back()
+            desk.reason = "Going back."
             teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
             return True
         if not isinstance(error, MemoryShort) or desk.stopped or not frugality.more():
@@ -175,7 +176,8 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             teller.tell(StartedAgain(reason=desk.reason))
         lifecycle.person = Person(home, history, lifecycle.start_again)
         lifecycle.models = models.Models(home, chosen, choices.change, lifecycle.start_again)
-        lifecycle.swarms = swarms.Swarms(home, chosen, lifecycle.start_again, choices.change, lambda: choices.now.swarm.light)
+        known = swarms.Swarms(home, chosen, lifecycle.start_again, choices.change, lambda: choices.now.swarm.light)
+        lifecycle.swarms = known
         desk.sit(lifecycle)
         stack.callback(desk.rise)
         looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
@@ -186,18 +188,21 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
                 parts=frugality.parts, computer=lambda: choices.now.computer, may_share=choices.may_share,
             )  # fmt: skip
-        except Stopped:  # in the middle of a download, which keeps what has come
+        except WaggleError as error:
+            if not isinstance(error, Stopped) and not lifecycle.again:
+                raise
+            # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
             return _ended(lifecycle, teller, desk, teller.state.round)
         contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
         lifecycle.choose_peer = prepared.choose_peer
         choices.apply_to(
             lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: frugality.allow(now.computer.memory_gb)
         )
-        await lifecycle.swarms.joined(prepared.node.charter, prepared.addresses)
+        await known.joined(prepared.node.charter, prepared.addresses)
         lifecycle.sent = prepared.sent
-        desk.back = None  # it has begun
         lifecycle.models.fits = prepared.fits
         lifecycle.trying, lifecycle.talking = prepared.trying, prepared.talking
+        lifecycle.begun = partial(_has_begun, desk, known)
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -223,9 +228,15 @@ async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) 
     return history
 
 
+def _has_begun(desk: Desk, known: swarms.Swarms) -> None:
+    desk.back.clear()
+    known.begun()
+
+
 def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:
     """Whether this end is the beginning of something else."""
-    desk.reason, desk.back = ("", None) if desk.stopped else (lifecycle.again, lifecycle.back)
+    desk.reason = "" if desk.stopped else lifecycle.again
+    desk.back += lifecycle.back
     if not desk.reason:
         teller.tell(events.EngineStopped(round=number))
     return bool(desk.reason)

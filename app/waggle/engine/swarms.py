@@ -67,13 +67,17 @@ def is_with_others(entry: Entry | None) -> bool:
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
-def gone_back(home: paths.Home) -> bool:
-    """Make the swarm of before the last choice the active one again; False where there is none to go back to."""
+def go_back(home: paths.Home) -> None:
+    """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
     known = book.read(home.swarms)
-    if known.active == known.before:
-        return False
-    book.write(home.swarms, replace(known, active=known.before))
-    return True
+    if known.active != known.before:
+        book.write(home.swarms, replace(known, active=known.before))
+
+
+def way_back(home: paths.Home, chosen: Settings) -> list[Callable[[], object]]:
+    """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
+    known = book.read(home.swarms)
+    return [partial(go_back, home)] if known.active != known.before and not chosen.swarm.charter else []
 
 
 def _free(host: str, port: int) -> int:
@@ -127,6 +131,13 @@ class Swarms:
         entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
         if entry is not None and (port := _port(await addresses())):
             book.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
+
+    def begun(self) -> None:
+        """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
+        known = book.read(self._home.swarms)
+        if not self._fixed() and known.before != known.active:
+            with suppress(SwarmError):  # the disk is full: what was before stays the way back
+                book.write(self._home.swarms, replace(known, before=known.active))
 
     def _told(self) -> told.SwarmsTold:
         known, first = book.read(self._home.swarms), charters.first_swarm()
@@ -226,7 +237,7 @@ class Swarms:
         if alone:  # whoever joins others does not stay by itself
             be_as_before = self._change({"swarm.solo": False})
         try:
-            book.write(self._home.swarms, replace(known, active=active, before=known.active))
+            book.write(self._home.swarms, replace(known, active=active))
         except SwarmError:
             be_as_before()
             raise
@@ -234,7 +245,7 @@ class Swarms:
         return ()
 
     def _go_back(self, be_as_before: Callable[[], object]) -> None:
-        gone_back(self._home)
+        go_back(self._home)
         be_as_before()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:

@@ -42,7 +42,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     """`active` is empty for the swarm that ships with Waggle."""
 
     active: HashOrNone = ""
-    before: HashOrNone = ""  # the last choice
+    before: HashOrNone = ""  # that in which a round was played last: what a choice that fails is left for
     entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST)] = ()
 
     def entry(self, charter: str) -> Entry | None:

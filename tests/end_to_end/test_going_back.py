@@ -1,0 +1,54 @@
+"""A swarm in which no round can be played is left for the one of before, now or at the next start."""
+
+import pytest
+
+from end_to_end.programs import Engine, running
+from waggle import paths
+from waggle.protocol import commands, events
+from waggle.protocol.gatherings import StartedAgain
+from waggle.swarm import book
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter, Specialty, first_swarm
+
+SETTINGS = ("swarm.host=127.0.0.1", "learning.held_out_questions=1")
+ENDLESS = Specialty(dataset="rotate_matrix", title="Endless", settings={"min_n": 60, "max_n": 60})
+TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,))
+
+
+@pytest.fixture
+def home(tmp_path):
+    made = paths.Home(tmp_path / "home").prepare()
+    (made.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
+    return made
+
+
+def went_back(engine: Engine, start: int = 0) -> events.Warned:
+    """Why, once rounds are played in the first swarm again."""
+    warned = engine.wait(events.Warned, 120, lambda event: event.advice.endswith("All is as it was before."), start)
+    ready = engine.wait(events.Ready, 120, lambda event: event.charter == first_swarm().digest.hex(), start)
+    engine.wait(events.RoundCompleted, 60, lambda event: event.summary.round >= ready.round, start)
+    return warned
+
+
+@pytest.mark.timeout(300)
+def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_round_and_at_a_start_on_the_way_there(home):
+    with running(Engine(home.root, *SETTINGS)) as engine:
+        engine.wait(events.RoundCompleted, 120)
+        start = choose(engine)
+        assert "the questions are longer" in went_back(engine, start).title
+        assert book.read(home.swarms).active == ""
+        start = choose(engine)
+        engine.wait(StartedAgain, 60, lambda event: event.reason == "Going to Long questions.", start)
+        engine.kill()
+    assert book.read(home.swarms).active == TOO_LONG.digest.hex()
+    with running(Engine(home.root, *SETTINGS)) as engine:
+        went_back(engine)
+        assert engine.end() == 0
+    assert book.read(home.swarms).active == ""
+
+
+def choose(engine: Engine) -> int:
+    """Where the lines are that follow."""
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.ChooseSwarm, charter=TOO_LONG.digest.hex()), events.CommandDone)
+    return start
