@@ -81,7 +81,7 @@ def meet_again(engine: Engine, mine: str, returned: Engine, theirs: str, receive
     assert returned.wait(events.Ready, SOON).node == theirs
     hear_from(engine, theirs, back)
     hear_from(returned, mine)
-    met = engine.wait(events.PeerChanged, SOON, lambda event: event.peer.id == theirs and event.peer.connection == "direct", back)
+    met = engine.wait(events.PeerChanged, SOON, lambda event: event.peer.id == theirs and event.peer.connection == "lan", back)
     assert met.peer.received >= received > 0
     assert returned.end() == 0
 

@@ -25,7 +25,7 @@ from waggle.swarm.options import SwarmOptions
 from waggle.swarm.quota import Quota
 from waggle.swarm.services import Limits, Refused, Services
 from waggle.swarm.shim import Answering, OpenCalls, load_hivemind
-from waggle.swarm.sources import source_of
+from waggle.swarm.sources import Route, source_of
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -73,6 +73,13 @@ class Connected:
     def source(self) -> str:
         """The address range it comes from, or empty: itself."""
         return source_of(self.address, relayed=self.relayed)
+
+    @property
+    def route(self) -> Route:
+        """How it is connected: who counts for itself has an address of one's own network."""
+        if self.relayed:
+            return "relay"
+        return "direct" if self.source else "lan"
 
 
 class Dht:
@@ -244,7 +251,6 @@ async def open_dht(
     try:
         p2p = await _limited(hivemind.P2P, services, options).create(
             host_maddrs=_listeners(options.host, port),
-            announce_maddrs=list(options.announce) or None,
             identity_path=str(identity.path),
             check_if_identity_free=False,  # would start a second daemon
             nat_port_map=options.upnp,

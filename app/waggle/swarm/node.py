@@ -197,7 +197,7 @@ class SwarmNode:
             self._pool.drop(peer_id)
         self._keep_standings()
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
         """Offer own groups to the swarm and return the bytes of their record; 0 when none of them may travel.
 
         From any thread. Raises ValueError for groups of another node or epoch.
@@ -208,7 +208,7 @@ class SwarmNode:
             return 0
         made = Record(
             origin=self._identity.peer_id,
-            round=round,
+            round=number,
             epoch=epoch,
             model=record.model_name(model),
             groups=tuple(sound[: record.MAX_GROUPS]),
@@ -234,7 +234,7 @@ class SwarmNode:
         """Publish answer sheets and mark those of peers from now on, or no more."""
         self._marking.turn(on=on)
 
-    def publish(self, epoch: int, round: int, learned: int, model: str, answers: Sequence[Completion], right: int) -> int:  # noqa: A002
+    def publish(self, epoch: int, number: int, learned: int, model: str, answers: Sequence[Completion], right: int) -> int:
         """Publish the answers to an epoch's exam and return the bytes of the sheet; 0 where the person did not choose to.
 
         From any thread.
@@ -242,7 +242,7 @@ class SwarmNode:
         loop = self._loop
         if loop is None or not self._marking.on:
             return 0
-        blob = self._marking.signed(epoch, round, learned, model, answers)
+        blob = self._marking.signed(epoch, number, learned, model, answers)
         try:
             loop.call_soon_threadsafe(self._publish, blob, right)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
@@ -337,7 +337,7 @@ class SwarmNode:
             standings.write(self._standings, self._trust.all())
 
     def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
-        self._trust.connected({peer.peer_id: ("relay" if peer.relayed else "direct", peer.source) for peer in peers})
+        self._trust.connected({peer.peer_id: (peer.route, peer.source) for peer in peers})
         for peer_id, pong in pongs.items():
             self._trust.answered(peer_id, pong.delay_ms)
 

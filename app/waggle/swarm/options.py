@@ -11,7 +11,6 @@ class SwarmOptions:
 
     host: str = "0.0.0.0"
     port: int = 0  # 0: any free one
-    announce: tuple[str, ...] = ()  # addresses to tell others instead of those found
     seeds: tuple[str, ...] = ()
     relay: bool = False  # let others be called through us: what a seed does, which must be reachable itself
     lan: bool = False  # find, and be found by, nodes on the local network

@@ -1,7 +1,9 @@
 """Sources: where a peer comes from, so that whoever owns one address range cannot pass for a crowd. Pure."""
 
 import ipaddress
+from typing import Literal
 
+Route = Literal["direct", "lan", "relay", "gone"]  # straight, straight within one's own network, through a seed, not at all
 RELAYED = "relay"  # all relayed peers share one source: their own addresses are not seen
 IPV4_BITS, IPV6_BITS = 24, 48  # what one subscriber or one rented machine easily has to itself
 

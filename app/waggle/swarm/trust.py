@@ -9,7 +9,7 @@ import msgspec
 
 from waggle.rl.advantage import teaches
 from waggle.swarm.identity import name_of
-from waggle.swarm.sources import RELAYED
+from waggle.swarm.sources import RELAYED, Route
 from waggle.tasks.group import JudgedGroup
 
 MAX_PEERS = 500
@@ -21,7 +21,6 @@ DOUBT_S = 60.0  # without asking a peer after its first offence; twice as long a
 MOST_STRIKES = 10  # 60 s * 2**10: most of a day
 FORGIVEN_S = 86_400.0  # after the doubt has ended: the next offence is a first one again
 
-Route = Literal["direct", "relay", "gone"]
 Choice = Literal["", "muted", "blocked"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
