@@ -7,6 +7,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import os
+import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -44,12 +45,13 @@ def app() -> None:
     import qasync  # noqa: F401
     from transformers import AutoConfig
 
-    import waggle.gui.charts
-    import waggle.gui.screenshots
-    import waggle.lab.race  # noqa: F401
+    import waggle.gui
+    import waggle.lab.race
     from waggle.swarm.shim import load_hivemind
 
     load_hivemind()
+    for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):
+        importlib.import_module(module.name)
     for family in needs.architectures():
         AutoConfig.for_model(family)
 

@@ -16,7 +16,8 @@ AROUND = (
     ("resources/", "what ships with Waggle: the starter model, audit.jsonl, a recorded run, the books of words, and the look"),
     (
         "tests/",
-        "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart",
+        "a folder for each room; end_to_end/: real engines, real hivemind, a real window; hostile/: a network that falls apart; "
+        "pictures/: the window in every theme, size, state and language",
     ),
     (
         "packaging/",

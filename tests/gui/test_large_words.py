@@ -7,9 +7,9 @@ from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QToolButton
 
 from gui.conftest import Told
+from pictures.matrix import SIZE
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
-from waggle.gui.matrix import SIZE
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView

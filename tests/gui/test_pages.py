@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
+from pictures.screenshots import failed
 from waggle.gui import language
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
@@ -22,7 +23,6 @@ from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import FRAME_MS, Progress, verdict
 from waggle.gui.question_card import chip_of, foot
 from waggle.gui.round_table import COLUMNS, RoundTable, RoundTableView, rows
-from waggle.gui.screenshots import failed
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
 from waggle.gui.words import figure

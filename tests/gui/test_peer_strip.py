@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
+from pictures.screenshots import with_peers
 from waggle.gui import language
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.language import Language
@@ -21,7 +22,6 @@ from waggle.gui.peer_strip import HINT
 from waggle.gui.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
 from waggle.gui.peers import Peers
 from waggle.gui.replay import Replay
-from waggle.gui.screenshots import _met
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
@@ -278,7 +278,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     request.addfinalizer(lambda: language.use("en"))
     language.use(spoken)
     look.set_text(percent)
-    window = window_told(_met(told), 1280, 800)
+    window = window_told(with_peers(told), 1280, 800)
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
@@ -302,7 +302,7 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
 ) -> None:
     look.set_text(percent)
-    window = window_told(_met(told), 1024, 640)
+    window = window_told(with_peers(told), 1024, 640)
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTab
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, Run, ready
+from pictures.screenshots import failed
 from waggle.gui import keys, language
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, RailButton
@@ -21,7 +22,6 @@ from waggle.gui.journal import Journal
 from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
-from waggle.gui.screenshots import failed
 from waggle.gui.still import settled
 from waggle.gui.window import Window
 from waggle.gui.words import date_of

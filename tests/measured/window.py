@@ -108,8 +108,9 @@ def _contrast() -> float:
 
 def _pictures() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, "PYTHONPATH": str(ROOT / "app")}
-        subprocess.run([sys.executable, "-m", "waggle.gui.matrix", folder], env=environment, check=True, capture_output=True)
+        places = os.pathsep.join((str(ROOT / "app"), str(ROOT / "tests")))
+        environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, "PYTHONPATH": places}
+        subprocess.run([sys.executable, "-m", "pictures.matrix", folder], env=environment, check=True, capture_output=True)
         return sum(1 for path in Path(folder).glob("*@*.png"))
 
 

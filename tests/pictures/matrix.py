@@ -1,4 +1,6 @@
-"""Pictures of pages x themes x scales x states x languages, and one sheet a page: `python -m waggle.gui.matrix FOLDER`.
+"""Pictures of pages x themes x scales x states x languages, and one sheet a page.
+
+    PYTHONPATH=app:tests python -m pictures.matrix FOLDER
 
 The README's picture comes from here too: FOLDER/readme.png, kept as packaging/screenshot.png.
 
@@ -16,6 +18,7 @@ import shiboken6
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 
+from pictures.screenshots import Story, failed, starting, window_of
 from waggle import paths
 from waggle.gui import language
 from waggle.gui.app import application
@@ -23,7 +26,6 @@ from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
 from waggle.gui.look import Look, Theme
 from waggle.gui.progress import Progress
-from waggle.gui.screenshots import Story, failed, starting, window_of
 from waggle.gui.still import settled
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
@@ -132,7 +134,7 @@ def main(arguments: Sequence[str]) -> int:
             sys.stdout.write(f"{path}\n")
         return 0
     for each in SCALES:
-        command = [sys.executable, "-m", "waggle.gui.matrix", str(folder), each]
+        command = [sys.executable, "-m", "pictures.matrix", str(folder), each]
         subprocess.run(command, env={**os.environ, "QT_SCALE_FACTOR": each}, check=True)
     application()
     for path in (*(sheet(page, folder) for page in VIEWS), readme(folder)):

@@ -1,4 +1,6 @@
-"""Every page in every theme and size, and every state, as pictures: `python -m waggle.gui.screenshots RECORDING FOLDER`.
+"""Every page in every theme and size, and every state, as pictures.
+
+    PYTHONPATH=app:tests python -m pictures.screenshots RECORDING FOLDER
 
 Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, those that a window feeds in by itself, and
 peers made up for the sake of their standings.
@@ -12,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from waggle.gui import staged
+from pictures import staged
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
@@ -83,7 +85,7 @@ STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but fo
 }  # fmt: skip
 
 
-def _met(told: Story) -> Story:
+def with_peers(told: Story) -> Story:
     now = told[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
     made = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
@@ -135,7 +137,7 @@ def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
         for page in pages:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
     window.hide()
-    yield from _standings(look, _met(told), folder)
+    yield from _standings(look, with_peers(told), folder)
     yield from _staged(look, told, folder)
 
 
