@@ -95,11 +95,11 @@ class Home:
         return self
 
 
-def put(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, also through a power cut; raises OSError."""
+def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write a file whole or not at all, also through a power cut; raises OSError. `mode` is that of a new file."""
     beside = path.with_name(f"{path.name}.new")
     try:
-        with beside.open("wb") as file:
+        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

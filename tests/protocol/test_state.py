@@ -54,7 +54,7 @@ def test_a_round_is_followed_from_question_to_lesson():
     )
     assert state.cards[1].effects == (1, -1, 0)
     assert (state.round, state.stage) == (5, "draw")
-    assert (state.totals.completions, state.totals.right, state.totals.shared, state.totals.learned_external) == (8, 2, 2, 1)
+    assert (state.shared, state.local, state.external, state.waiting) == (2, 1, 1, state.rounds[-1].waiting)
 
 
 def test_an_engine_that_no_window_started_is_known_as_such_until_a_window_starts_one():

@@ -18,7 +18,8 @@ BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 G
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
 TOLD_SECONDS = 1.0  # of learning again, before it is told
-WORTH_SECONDS, REPLAYED_SECONDS = 60.0, 1800.0  # of learning again, that are worth a checkpoint, and that no kill may cost
+WORTH_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
+REPLAYED_SECONDS = 1800.0  # and more than so much of it no kill may cost
 AGAIN_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
 
 

@@ -14,7 +14,7 @@ from waggle.swarm.node import SwarmNode
 from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import epoch_at
 
-SPARED = 50.0  # times as long as answering took, before it is done again
+SPARED = 50.0  # rest this many times as long as answering took
 UNANSWERED = Completion(text="", ended=False)  # what the model cannot read whole: a sheet has one answer to each question
 
 

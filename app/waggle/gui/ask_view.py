@@ -8,13 +8,12 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, frame, held, menu_button, row, text
-from waggle.gui.pausing import command_id
+from waggle.gui.parts import Button, Line, card, column, empty, frame, held, menu_button, row, text
 from waggle.gui.resting import hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.whose import blind_box, letter, moment, visible_lines
 from waggle.gui.words import one_line, plural, reward, told, tr, visible
-from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion
+from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import State
 from waggle.protocol.trying import QuestionAnswered, QuestionPosed
@@ -189,7 +188,7 @@ class AskView(QWidget):
         return self._asking
 
     def _set_sharing(self, choice: str) -> None:
-        self.commanded.emit(ChangeSettings(id=command_id(), values={"swarm.my_answers": choice}))
+        self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.my_answers": choice}))
 
     def _show_sharing(self, before: State) -> None:
         """A question to be shared is another one than those that no model trains on."""
@@ -231,7 +230,7 @@ class AskView(QWidget):
         self._pose()
 
     def _pose(self) -> None:
-        self._waiting, self._asked_by = "pose", command_id()
+        self._waiting, self._asked_by = "pose", new_id()
         self._said.hide()
         sharing = shares(self._state)
         self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
@@ -252,7 +251,7 @@ class AskView(QWidget):
     def _ask(self) -> None:
         if not self._go.isEnabled() or self._posed is None:
             return
-        self._waiting, self._asked_by = "ask", command_id()
+        self._waiting, self._asked_by = "ask", new_id()
         self._said.hide()
         mine, posed = self._mine.text().strip(), self._posed
         self.commanded.emit(
@@ -267,10 +266,7 @@ class AskView(QWidget):
         if (tried.specialty, tried.number) != (posed.specialty, posed.number):
             return
         self._shown = (tried, blind)
-        while (item := self._rows.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty(self._rows)
         answers = list(tried.answers)
         newest = answers[-1].rounds
         if blind:

@@ -8,12 +8,11 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Scrolled, announce, card, column, held, menu_button, restyle, row, rule, text
-from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.turn_box import Guess, TurnBox
 from waggle.gui.whose import blind_box, moment
 from waggle.gui.words import plural, tr, visible
-from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say
+from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
 from waggle.protocol.state import State
 from waggle.protocol.talking import LONGEST, SENT, TURNS, Reply, Turn
 
@@ -118,7 +117,7 @@ class ChatView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._waiting:
-            self.commanded.emit(Hush(id=command_id()))
+            self.commanded.emit(Hush(id=new_id()))
         else:
             super().keyPressEvent(event)
 
@@ -154,7 +153,7 @@ class ChatView(QWidget):
         ready = self.state.ready
         if self.isVisible() and ready is not None and ready is not self._offered_for and not hindrance(self.state):
             self._offered_for = ready
-            self.commanded.emit(OfferTalk(id=command_id()))
+            self.commanded.emit(OfferTalk(id=new_id()))
 
     def _fill_moments(self) -> None:
         """All that are kept, but for the one of now."""
@@ -181,7 +180,7 @@ class ChatView(QWidget):
 
     def _act(self) -> None:
         if self._waiting:
-            self.commanded.emit(Hush(id=command_id()))
+            self.commanded.emit(Hush(id=new_id()))
         else:
             self._say()
 
@@ -189,7 +188,7 @@ class ChatView(QWidget):
         words, earlier = self.message.toPlainText().strip(), self._finished()
         if self._waiting or not words or not self.button.isEnabled():
             return
-        self._waiting, self._asked_by, self._follows = words, command_id(), True
+        self._waiting, self._asked_by, self._follows = words, new_id(), True
         self.message.clear()
         self._complain("")
         number = len(earlier)
@@ -201,7 +200,7 @@ class ChatView(QWidget):
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
-        self.commanded.emit(ClearTalk(id=command_id()))
+        self.commanded.emit(ClearTalk(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:
         """What was seen with names stays so; whoever wants the names gets all of them."""

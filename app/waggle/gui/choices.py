@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from waggle import settings
 from waggle.errors import SettingsError
-from waggle.gui.pausing import command_id
-from waggle.protocol.commands import AnyCommand, ChangeSettings
+from waggle.protocol.commands import AnyCommand, ChangeSettings, new_id
 from waggle.protocol.state import State
 from waggle.settings import Settings, Value
 
@@ -42,7 +41,7 @@ class Choices(QObject):
 
     def set(self, values: Mapping[str, Value]) -> None:
         """Set `section.name` to values, None being the default; in force at once, or refused in words."""
-        if self._path is not None and self.ask(ChangeSettings(id=command_id(), values=dict(values))):
+        if self._path is not None and self.ask(ChangeSettings(id=new_id(), values=dict(values))):
             return  # the engine tells what came of it
         try:
             self.settings = self._put(values)

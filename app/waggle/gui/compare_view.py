@@ -6,11 +6,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Scrolled, card, column, held, row, text
-from waggle.gui.pausing import command_id
+from waggle.gui.parts import Button, Scrolled, card, column, empty, held, row, text
 from waggle.gui.words import figure, one_line, tr
 from waggle.interval import interval_of
-from waggle.protocol.commands import ChangeSettings
+from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
 
@@ -39,7 +38,7 @@ class CompareView(Scrolled):
         self._on = False
         self._says = text(look, "", "small", "soft", wrap=True)
         self._switch = Button(look, tr("Take part"))
-        self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=command_id(), values={KEY: not self._on})))
+        self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={KEY: not self._on})))
         head = row((text(look, tr("How models compare"), "heading"), 1), self._switch)
         self._empty = text(look, "", "body", "text", wrap=True)
         self._box.addWidget(card(head, self._says, self._empty, gap=8))
@@ -93,10 +92,7 @@ class CompareView(Scrolled):
 
     def _show_leaders(self, told: ModelsCompared | None) -> None:
         self._leaders.setVisible(bool(told and told.curves))
-        while (item := self._table.takeAt(0)) is not None:
-            if (old := item.widget()) is not None:
-                old.hide()
-                old.deleteLater()
+        empty(self._table)
         if told is None:
             return
         if not told.ranked:

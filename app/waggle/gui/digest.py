@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waggle.gui.words import decimal, one_line, plural, told, tr
+from waggle.gui.words import decimal, figure, one_line, plural, told, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
 
@@ -33,7 +33,7 @@ def _asked(rounds: Sequence[RoundSummary]) -> str:
     answers = sum(one.completions for one in rounds)
     right = sum(round(one.solved * one.completions) for one in rounds)
     if len(rounds) == 1:
-        words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", str(rounds[0].round))
+        words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", figure(rounds[0].round))
     else:
         words = plural(len(rounds), "", "%n rounds in a minute asked about %2: %3 of %4 answers were right.")
     return words.replace("%2", _specialties(rounds)).replace("%3", str(right)).replace("%4", str(answers))

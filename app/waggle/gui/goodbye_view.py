@@ -12,7 +12,7 @@ from waggle.belongings import KEPT, Belonging, Kind, Removed
 from waggle.errors import UNREADABLE
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
-from waggle.gui.parts import Button, Line, Scrolled, column, frame, held, row, rule, say_in, text
+from waggle.gui.parts import Button, Line, Scrolled, column, empty, frame, held, row, rule, say_in, text
 from waggle.gui.words import later, plural, size, told, tr, visible
 
 TITLES: dict[Kind, str] = {
@@ -101,10 +101,7 @@ class GoodbyeView(QFrame):
     def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT) -> None:
         """List what is here; all of it is chosen but what is kept. `no_backup`: why none can be made now."""
         self._found, self._asked = found, False
-        while (item := self._rows.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty(self._rows)
         self._keeps = [Keep(self._look, one, goes=one.kind not in kept) for one in found]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())

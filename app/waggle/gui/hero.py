@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle import cuda_pack
 from waggle.gui import pausing
@@ -15,7 +15,7 @@ from waggle.gui.profile import Profile, threads_now
 from waggle.gui.report import report
 from waggle.gui.why import Why
 from waggle.gui.words import figure, later, told, tr
-from waggle.protocol.commands import Pause, Resume
+from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.rules import moment
 from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
@@ -125,8 +125,8 @@ class Hero(QFrame):
             if state.phase_since and state.phase != "preparing"
             else ""
         )
-        _say(self._says, told(said.says).removesuffix("."))
-        _say(self._detail, told(said.detail))
+        self._says.setText(told(said.says).removesuffix("."))
+        self._detail.setText(told(said.detail))
         self._why.show_ticks(said.why)
         self._show_fact(state, now)
         words, done, total = progress_words(state)
@@ -184,7 +184,7 @@ class Hero(QFrame):
             case "pause" | "pause_now":
                 self._ask(pausing.at_once())
             case "resume" | "anyway":
-                self._ask(Resume(id=pausing.command_id()))
+                self._ask(Resume(id=new_id()))
             case "copy_report":
                 QGuiApplication.clipboard().setText(self.report(self._state))
                 self._main.say(tr("Copied"), "check")
@@ -202,8 +202,3 @@ class Hero(QFrame):
         """What was pressed can be pressed again."""
         if command in ("", self._asked_by):
             self._asked = None
-
-
-def _say(label: QWidget, words: str) -> None:
-    if label.property("text") != words:
-        label.setProperty("text", words)

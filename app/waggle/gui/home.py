@@ -11,13 +11,12 @@ from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
 from waggle.gui.parts import Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
-from waggle.gui.pausing import command_id
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.tally import Due, of_day, tally
 from waggle.gui.words import ago, date_of, figure, one_line, plural, reward, told, tr
-from waggle.protocol.commands import QueryDays
+from waggle.protocol.commands import QueryDays, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.person import DaysTold
 from waggle.protocol.state import Card, State
@@ -271,7 +270,7 @@ class Home(Page):
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)
         if self._due.now(state):
-            self.commanded.emit(QueryDays(id=command_id()))
+            self.commanded.emit(QueryDays(id=new_id()))
         self._show_figures(state, date_of(now).isoformat())
         self._trend.show_state(state)
         self._swarm.show_state(state, now)

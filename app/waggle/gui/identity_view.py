@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, column, held, row, say_in, text
-from waggle.gui.pausing import command_id
 from waggle.gui.words import one_line, tr, visible
-from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity
+from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
 from waggle.protocol.person import BackupRead, BackupWritten
 
 Act = Literal["backup", "check", "restore", "renew"]
@@ -146,7 +145,7 @@ class IdentityView(QFrame):
     def _ask(self) -> None:
         if not self._go.isEnabled():
             return
-        self._waiting, self._asked = True, command_id()
+        self._waiting, self._asked = True, new_id()
         path, words = self._path.text().strip(), self._words.text()
         self._of = path
         makes: dict[Act, Callable[[], object]] = {

@@ -9,12 +9,10 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWid
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, held, row, say_in, text
-from waggle.gui.pausing import command_id
+from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, text
 from waggle.gui.resting import hindrance
-from waggle.gui.swarm_list import empty
-from waggle.gui.words import one_line, plural, size, told, tr, visible
-from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel
+from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
+from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
 from waggle.protocol.models import ModelShown
 from waggle.protocol.state import State
 
@@ -146,7 +144,7 @@ class ModelsView(QWidget):
         if state.exported is not None and state.exported is not before.exported:
             self._writing = False
             words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
-            self._say(words.replace("%2", str(state.exported.rounds)), "good")
+            self._say(words.replace("%2", figure(state.exported.rounds)), "good")
         self._draw(why_not)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -160,7 +158,7 @@ class ModelsView(QWidget):
         about = (self._state.ready, self._state.saved_round)
         if about[0] is not None and about != self._asked:
             self._asked = about
-            self.commanded.emit(ListModels(id=command_id()))
+            self.commanded.emit(ListModels(id=new_id()))
 
     def refused(self, words: str, command: str) -> None:
         if command == self._asked_by if command else self._writing:
@@ -197,13 +195,13 @@ class ModelsView(QWidget):
         self._made = [ModelCard(self._look, model) for model in models]
         for made in self._made:
             made.chosen.connect(lambda one: self._choose(one.name, one.folder))
-            made.removed.connect(lambda one: self._ask(RemoveModel(id=command_id(), name=one.name)))
+            made.removed.connect(lambda one: self._ask(RemoveModel(id=new_id(), name=one.name)))
             made.export_wanted.connect(self._export_wanted)
             self._cards.addWidget(made)
 
     def _choose(self, name: str, folder: str) -> None:
         self._say("")
-        self._ask(ChooseModel(id=command_id(), name=name, folder=folder))
+        self._ask(ChooseModel(id=new_id(), name=name, folder=folder))
 
     def _ask(self, command: ChooseModel | RemoveModel | ExportModel) -> None:
         self._asked_by = command.id
@@ -227,7 +225,7 @@ class ModelsView(QWidget):
     def export(self, path: str) -> None:
         self._say(tr("Writing."))
         self._writing = True
-        self._ask(ExportModel(id=command_id(), path=path))
+        self._ask(ExportModel(id=new_id(), path=path))
 
     def _say(self, words: str, tone: str = "text") -> None:
         say_in(self._said, words, tone)

@@ -143,6 +143,17 @@ def held(layout: QLayout) -> QWidget:
     return box
 
 
+def empty(box: QLayout) -> None:
+    """Take everything out of a layout."""
+    while (item := box.takeAt(0)) is not None:
+        widget, inner = item.widget(), item.layout()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+        elif inner is not None:
+            empty(inner)
+
+
 def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
     label = QLabel(words)
     label.setTextFormat(Qt.TextFormat.PlainText)

@@ -1,19 +1,14 @@
 """The ways to pause, in words and as commands: the same on Home, in the tray and in the keyboard's menu."""
 
-import secrets
 import time
 from collections.abc import Callable
 
 from PySide6.QtWidgets import QMenu
 
 from waggle.gui.words import clock, tr
-from waggle.protocol.commands import Pause
+from waggle.protocol.commands import Pause, new_id
 
 MORNING = 8  # o'clock
-
-
-def command_id() -> str:
-    return secrets.token_hex(6)
 
 
 def tomorrow_morning(now: float) -> float:
@@ -25,16 +20,16 @@ def tomorrow_morning(now: float) -> float:
 
 def at_once() -> Pause:
     """Until somebody resumes."""
-    return Pause(id=command_id())
+    return Pause(id=new_id())
 
 
 def ways(now: float) -> list[tuple[str, Pause]]:
     """What can be chosen at the moment `now`: words, and the command."""
     return [
-        (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=command_id(), until=now + 3600)),
-        (tr("Until tomorrow morning"), Pause(id=command_id(), until=tomorrow_morning(now))),
-        (tr("Until I am away"), Pause(id=command_id(), until_away=True)),
-        (tr("After this round"), Pause(id=command_id(), after_round=True)),
+        (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=new_id(), until=now + 3600)),
+        (tr("Until tomorrow morning"), Pause(id=new_id(), until=tomorrow_morning(now))),
+        (tr("Until I am away"), Pause(id=new_id(), until_away=True)),
+        (tr("After this round"), Pause(id=new_id(), after_round=True)),
     ]
 
 

@@ -10,12 +10,11 @@ from waggle.gui.keys import BLOCK, MUTE, written
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip
 from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
-from waggle.gui.pausing import command_id
 from waggle.gui.peer_table import SIGNS, name_of
 from waggle.gui.resting import hindrance
 from waggle.gui.words import told, tr, visible
 from waggle.protocol.about_peer import about, standing
-from waggle.protocol.commands import ChoosePeer
+from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import State
 
@@ -116,7 +115,7 @@ class PeerStrip(QFrame):
     def _ask(self, choice: Choice) -> None:
         if self._peer is None:
             return
-        self._asked[self._peer.id] = asked = ChoosePeer(id=command_id(), peer=self._peer.id, choice=choice)
+        self._asked[self._peer.id] = asked = ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice)
         self.commanded.emit(asked)
         self._show()
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 
 from waggle.gui.look import Look
 from waggle.gui.paint import CHIP_INK, draw_avatar, sided
+from waggle.gui.reading import dress
 from waggle.gui.words import decimal, figure, one_line, short_ago, tip, told, tr, visible
 from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
@@ -195,19 +196,12 @@ class PeerView(QTableView):
         self.setModel(model)
         self.setItemDelegate(PeerCell(look, self))
         self.setAccessibleName(tr("Peers"))
-        self.setShowGrid(False)
-        self.setTabKeyNavigation(False)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(look.size["row"])
-        head = self.horizontalHeader()
-        head.setFont(look.font("caption"))
+        head = dress(self, look, look.size["row"])
         head.setFixedHeight(look.px(34))
         self.setMinimumHeight(look.px(38) + 2 * look.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
-        head.setHighlightSections(False)
         head.setMinimumSectionSize(24)
         for i, width in enumerate(self._widths):
             self.setColumnWidth(i, width)

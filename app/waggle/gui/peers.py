@@ -108,7 +108,7 @@ class Reach(QWidget):
             count = sum(peer.connection == kind for peer in state.peers.values())
             line.say(_way(kind, count))
             self._rows[kind].setVisible(count > 0)
-        refused = state.totals.rejected
+        refused = state.rejected
         self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
         self._rejected.setVisible(refused > 0)
         if state.address != self._address:

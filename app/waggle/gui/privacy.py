@@ -5,9 +5,8 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, column, row, text
-from waggle.gui.pausing import command_id
 from waggle.gui.words import ago, later, plural, size, tr, visible
-from waggle.protocol.commands import QuerySent
+from waggle.protocol.commands import QuerySent, new_id
 from waggle.protocol.sent import SentMessage
 from waggle.protocol.state import State
 
@@ -28,7 +27,7 @@ class Privacy(QFrame):
         self._shown: tuple[SentMessage, ...] | None = None
         self._line = text(look, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
         self._ask = Button(look, tr("Show the last ten messages"), icon="search")
-        self._ask.clicked.connect(lambda: self.commanded.emit(QuerySent(id=command_id())))
+        self._ask.clicked.connect(lambda: self.commanded.emit(QuerySent(id=new_id())))
         self._messages = QPlainTextEdit()
         self._messages.setReadOnly(True)
         self._messages.setFont(look.font("mono"))

@@ -14,12 +14,11 @@ from waggle.gui.files import file_dialog, unused
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, row, text
-from waggle.gui.pausing import command_id
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.tally import Due
 from waggle.gui.words import decimal, figure, plural, tr
-from waggle.protocol.commands import QueryHistory
+from waggle.protocol.commands import QueryHistory, new_id
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class Progress(Page):
     def show_state(self, state: State, now: float) -> None:
         self._state = state
         if self._due.now(state):
-            self.commanded.emit(QueryHistory(id=command_id()))
+            self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
         if self._shown != self._drawn_from():

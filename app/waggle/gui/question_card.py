@@ -10,7 +10,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import LONGEST, ago, decimal, one_line, plural, reward, told, tr, visible
+from waggle.gui.words import LONGEST, ago, decimal, figure, one_line, plural, reward, told, tr, visible
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
 
@@ -233,4 +233,4 @@ class QuestionCard(QFrame):
 def _when(card: Card, state: State, now: float) -> str:
     if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
         return tr("this round")
-    return tr("round %1, %2").replace("%1", f"{card.round:,}").replace("%2", ago(card.at, now))
+    return tr("round %1, %2").replace("%1", figure(card.round)).replace("%2", ago(card.at, now))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView
 
 from waggle.gui.look import Look
 
@@ -95,6 +95,19 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
         else:
             made.append((place, place))
     return made
+
+
+def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
+    """A table as all of them look: whole rows, no grid, a small head, which is returned; Tab leaves it."""
+    view.setShowGrid(False)
+    view.setTabKeyNavigation(False)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.verticalHeader().hide()
+    view.verticalHeader().setDefaultSectionSize(row_height)
+    head = view.horizontalHeader()
+    head.setFont(look.font("caption"))
+    head.setHighlightSections(False)
+    return head
 
 
 class Place(QObject):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtWidgets import QHeaderView, QTableView
 
 from waggle.gui import series
 from waggle.gui.look import Look
-from waggle.gui.reading import Place, Rows
+from waggle.gui.reading import Place, Rows, dress
 from waggle.gui.words import clock, date_of, day, decimal, figure, tr
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -85,19 +85,12 @@ class RoundTableView(QTableView):
         super().__init__()
         self.setModel(model)
         self.setAccessibleName(tr("All rounds as a table"))
-        self.setShowGrid(False)
-        self.setTabKeyNavigation(False)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setWordWrap(False)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(look.px(32))
-        head, font = self.horizontalHeader(), look.font("caption")
-        head.setFont(font)
+        head = dress(self, look, look.px(32))
         head.setFixedHeight(look.px(34))
-        head.setHighlightSections(False)
         head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
-        self._wanted = [QFontMetrics(font).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
+        self._wanted = [QFontMetrics(head.font()).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
         for name, width in FIXED.items():
             place = COLUMNS.index(name)
             self._wanted[place] = max(look.px(width), self._wanted[place])

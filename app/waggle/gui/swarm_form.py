@@ -6,9 +6,8 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Segments, column, frame, row, text
-from waggle.gui.pausing import command_id
 from waggle.gui.words import plural, told, tr, visible
-from waggle.protocol.commands import CreateSwarm
+from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
 
 LEVELS = ("easy", "standard", "hard")
@@ -168,7 +167,7 @@ class SwarmForm(QFrame):
         self._changed()
         self.wanted.emit(
             CreateSwarm(
-                id=command_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),
+                id=new_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),
                 private=self._private.isChecked(),
             )
         )  # fmt: skip

@@ -1,10 +1,10 @@
 """The swarms that are known, as cards: the one I am in, then the others."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from waggle.gui.look import Look
-from waggle.gui.parts import card, column, text
+from waggle.gui.parts import card, column, empty, text
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_views import SwarmCard
 from waggle.gui.words import tr
@@ -58,17 +58,6 @@ class SwarmList(QWidget):
         made.chosen.connect(self.chosen)
         made.forgotten.connect(self.forgotten)
         return made
-
-
-def empty(box: QLayout) -> None:
-    """Take everything out of a layout."""
-    while (item := box.takeAt(0)) is not None:
-        widget, inner = item.widget(), item.layout()
-        if widget is not None:
-            widget.hide()
-            widget.deleteLater()
-        elif inner is not None:
-            empty(inner)
 
 
 def _awaited(state: State) -> str:

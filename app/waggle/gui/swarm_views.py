@@ -228,7 +228,7 @@ class Invitation(QFrame):
             button.setEnabled(bool(self.link))
         waiting = tr("Asking for this computer's addresses.")
         still = tr("The link works while this computer, or another one it names, is on.")
-        self._reach.setText(f"{tr(written.reach)} {still}" if written else waiting)
+        self._reach.setText(f"{told(written.reach)} {still}" if written else waiting)
         key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")

@@ -11,16 +11,15 @@ from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
 from waggle.gui.page_head import head_edges, page_head
-from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, held, row, say_in, text
-from waggle.gui.pausing import command_id
+from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, empty, held, row, say_in, text
 from waggle.gui.race_view import RaceView
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_form import SwarmForm
-from waggle.gui.swarm_list import SwarmList, empty
+from waggle.gui.swarm_list import SwarmList
 from waggle.gui.swarm_views import Invitation, Sheet, link_field
 from waggle.gui.try_view import TryView
-from waggle.gui.words import one_line, plural, tr, visible
-from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite
+from waggle.gui.words import one_line, plural, told, tr, visible
+from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
 from waggle.protocol.gatherings import InviteRead, SwarmShown
 from waggle.protocol.state import State
 
@@ -43,7 +42,7 @@ def link_of(words: str) -> str:
 
 def why_stay(state: State) -> str:
     """Why no swarm can be gone to now; empty where one can."""
-    return hindrance(state) or (tr(state.swarms.fixed) if state.swarms else "")
+    return hindrance(state) or (told(state.swarms.fixed) if state.swarms else "")
 
 
 class Swarms(Page):
@@ -78,7 +77,7 @@ class Swarms(Page):
         self._views = QStackedWidget()
         self._list, self._sheets = SwarmList(look), column()
         self._list.chosen.connect(self._preview)
-        self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=command_id(), charter=charter)))
+        self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), held(column((self._form, 1))),
                  held(column(self._invitation, None)), Scrolled(column(self._models)), self.trying,
                  Scrolled(column((self.race, 1))))  # fmt: skip
@@ -116,7 +115,7 @@ class Swarms(Page):
             self._look_at()
         if state.ready is not None and not hindrance(state) and self._asked_of is not state.ready:
             self._asked_of = state.ready
-            self.commanded.emit(ListSwarms(id=command_id()))
+            self.commanded.emit(ListSwarms(id=new_id()))
         if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
             self._show_sheet(state.looked.swarm, state.looked)
         if self._waiting == "create" and state.created is not None and state.created is not before.created:
@@ -231,7 +230,7 @@ class Swarms(Page):
             read=read,
             leaving=leaving,
             round_=self._state.round,
-            why_not=tr(self._fixed()) if self._fixed() else "",
+            why_not=told(self._fixed()),
         )
         made.accepted.connect(self._go)
         made.declined.connect(self.show_list)
@@ -245,7 +244,7 @@ class Swarms(Page):
         return self._state.swarms.fixed if self._state.swarms else ""
 
     def _go(self, charter: str) -> None:
-        self._waiting, self._asked = "go", command_id()
+        self._waiting, self._asked = "go", new_id()
         self.commanded.emit(ChooseSwarm(id=self._asked, charter=charter))
         if self._waiting:  # else there was nobody to ask, and the sheet stays
             self.show_list()
@@ -260,7 +259,7 @@ class Swarms(Page):
         self._form.reset()
 
     def show_invitation(self) -> None:
-        self._waiting, self._asked = "invite", command_id()
+        self._waiting, self._asked = "invite", new_id()
         self._views.setCurrentIndex(INVITE)
         self._ask_others.setVisible(False)
         self.commanded.emit(WriteInvite(id=self._asked))
@@ -300,7 +299,7 @@ class Swarms(Page):
         if not link:
             self._say(tr("Paste the link first."))
             return
-        self._waiting, self._asked = "look", command_id()
+        self._waiting, self._asked = "look", new_id()
         self._say(tr("Asking the computers that the link names; a few seconds."), "soft")
         self.commanded.emit(ReadInvite(id=self._asked, link=(link_of(link) or link)[:8000]))
 

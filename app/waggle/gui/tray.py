@@ -10,7 +10,7 @@ from waggle.gui import pausing
 from waggle.gui.look import Look
 from waggle.gui.paint import Mark
 from waggle.gui.words import told, tr
-from waggle.protocol.commands import Resume
+from waggle.protocol.commands import Resume, new_id
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
@@ -64,7 +64,7 @@ class Tray(QObject):
         self.icon.messageClicked.connect(self.raised)
         self._open.triggered.connect(self.raised)
         self._pause.triggered.connect(lambda: self.commanded.emit(pausing.at_once()))
-        self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=pausing.command_id())))
+        self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=new_id())))
         self._leave.triggered.connect(self.leave_wanted)
 
     def _fill(self) -> None:

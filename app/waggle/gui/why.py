@@ -1,6 +1,7 @@
 """Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QLayout, QWidget
@@ -9,9 +10,8 @@ from waggle.gui.controls import Switch
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import Button, column, frame, held, row, text
-from waggle.gui.pausing import command_id
 from waggle.gui.words import later, told, tr
-from waggle.protocol.commands import ChangeSettings, Resume
+from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.rules import Rule, Tick
 from waggle.settings import Value
 
@@ -73,7 +73,7 @@ class Why(QFrame):
         if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
             switch = Switch(look, tr("Rule: %1").replace("%1", told(tick.says)))
             switch.setChecked(True)
-            switch.changed.connect(_Off(self, tick.rule))
+            switch.changed.connect(partial(self._switch, tick.rule))
             line.addLayout(column(switch, None))
         elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
             change = Button(look, tr("Change rule"), "link")
@@ -86,19 +86,13 @@ class Why(QFrame):
         self.hide()
         self.setting_wanted.emit(key)
 
-
-class _Off:
-    """Switches one rule off: a pause is ended, any other rule is set so that it holds nothing back."""
-
-    def __init__(self, why: Why, rule: Rule) -> None:
-        self._why, self._rule = why, rule
-
-    def __call__(self, on: object) -> None:
+    def _switch(self, rule: Rule, on: object) -> None:
+        """Off: a pause is ended, any other rule is set so that it holds nothing back."""
         if on:
             return
-        self._why.hide()
-        if self._rule == "pause":
-            self._why.commanded.emit(Resume(id=command_id()))
+        self.hide()
+        if rule == "pause":
+            self.commanded.emit(Resume(id=new_id()))
             return
-        key, value = OFF[self._rule]
-        self._why.commanded.emit(ChangeSettings(id=command_id(), values={key: value}))
+        key, value = OFF[rule]
+        self.commanded.emit(ChangeSettings(id=new_id(), values={key: value}))

@@ -175,7 +175,7 @@ class Window(QWidget):
         """A screen reader hears of a new state, not of each round."""
         if word != self._said:
             self._said = word
-            self._tell_screen_reader(told(sentence(self._current.state).says))
+            announce(self, told(sentence(self._current.state).says))
 
     def _announce_digest(self) -> None:
         """Only for whoever asked for it, once a minute at most, and never the same twice."""
@@ -186,10 +186,7 @@ class Window(QWidget):
         words = digest(self._current.state, now)
         if words and words != said:
             self._read_out = words, now
-            self._tell_screen_reader(words)
-
-    def _tell_screen_reader(self, words: str) -> None:
-        announce(self, words)
+            announce(self, words)
 
     def _is_seen(self) -> bool:
         return not (self.isHidden() or self.isMinimized())
@@ -197,7 +194,7 @@ class Window(QWidget):
     def notice(self, words: str) -> None:
         """Say something for as long as it takes to read."""
         self.status.notice(words)
-        self._tell_screen_reader(words)
+        announce(self, words)
         self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
         if not self._is_seen():
             self.unseen.emit(words)

@@ -18,14 +18,13 @@ from waggle.gui.identity_view import Act, IdentityView
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.paint import Avatar, Sign
-from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, frame, held, row, text
-from waggle.gui.pausing import command_id
-from waggle.gui.reading import Place, Rows
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, empty, frame, held, row, text
+from waggle.gui.reading import Place, Rows, dress
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
 from waggle.gui.words import date_of, decimal, duration, figure, one_line, plural, told, tr, whole_day
-from waggle.protocol.commands import QueryDays, QueryHistory
+from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import Aha
 from waggle.protocol.person import Day
 from waggle.protocol.state import State
@@ -110,7 +109,7 @@ class You(Page):
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
         if self._due.now(state):
-            for command in (QueryDays(id=command_id()), QueryHistory(id=command_id())):
+            for command in (QueryDays(id=new_id()), QueryHistory(id=new_id())):
                 self.commanded.emit(command)
         self._days = tally(state)
         ready, why_not = state.ready, hindrance(state)
@@ -244,10 +243,7 @@ class You(Page):
         if ahas == self._ahas:
             return
         self._ahas = ahas
-        while (item := self._ahas_box.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty(self._ahas_box)
         for aha in list(reversed(ahas))[:MOST_AHAS]:
             found, whose = aha_words(aha)
             sign = Sign(self.look, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
@@ -278,14 +274,7 @@ def _table(look: Look, model: Rows[Day]) -> QTableView:
     view = QTableView()
     view.setModel(model)
     view.setAccessibleName(tr("The last year as a table, newest day first"))
-    view.setShowGrid(False)
-    view.setTabKeyNavigation(False)
-    view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
-    view.verticalHeader().hide()
-    view.verticalHeader().setDefaultSectionSize(look.px(28))
-    head = view.horizontalHeader()
-    head.setFont(look.font("caption"))
-    head.setHighlightSections(False)
+    head = dress(view, look, look.px(28))
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
     Place(view)
     return view

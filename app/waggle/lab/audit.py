@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from tqdm import tqdm
 
+from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import hostile_texts
 from waggle.lab.examination import ENDED, CannotBeMade, Room, catalogue
@@ -89,10 +90,8 @@ def _write(path: Path, audited: Audit) -> None:
     """A line each, in the order of their names, so that audits can be compared."""
     lines = [audited.heading, *(audited.findings[name] for name in sorted(audited.findings))]
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-    aside = path.with_name(path.name + ".new")
     try:
-        aside.write_bytes(text)
-        aside.replace(path)
+        paths.put(path, text)
     except OSError as error:
         raise LabError(f"{path} cannot be written: {error.strerror}.", "Choose another --out.") from error
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from pathlib import Path
 
 import psutil
@@ -116,8 +115,8 @@ class Victim:
     def ask_pause(self) -> float:
         """Milliseconds until a pause held; it goes on then."""
         began = time.monotonic()
-        took = self._command(commands.Pause(id=uuid.uuid4().hex)) - began
-        self._command(commands.Resume(id=uuid.uuid4().hex))
+        took = self._command(commands.Pause(id=commands.new_id())) - began
+        self._command(commands.Resume(id=commands.new_id()))
         return took * 1000
 
     def _command(self, command: commands.Pause | commands.Resume) -> float:

@@ -1,5 +1,6 @@
 """What the engine can be asked to do: one JSON line each, in the imperative. Every command is answered by its `id`."""
 
+import secrets
 from typing import Annotated
 
 import msgspec
@@ -8,6 +9,11 @@ from waggle.protocol.events import Choice
 from waggle.protocol.rules import Moment
 from waggle.protocol.talking import LONGEST, SENT, TURNS, Turn
 from waggle.settings import Value
+
+
+def new_id() -> str:
+    """By which an answer is known to be that of a command."""
+    return secrets.token_hex(6)
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):

@@ -49,17 +49,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return not self.origin
 
 
-class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Since the engine started (`completions` counts from `Ready`, all time)."""
-
-    completions: int = 0
-    right: int = 0
-    shared: int = 0  # groups
-    bytes_shared: int = 0
-    learned_external: int = 0  # groups
-    rejected: int = 0
-
-
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a window, a tray or `waggle ctl` may say."""
 
@@ -91,7 +80,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     ahas: tuple[e.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[e.RoundSummary, ...] = ()
     history_scores: tuple[e.HeldOutScore, ...] = ()
-    totals: Totals = Totals()
+    rejected: int = 0  # records of peers that broke a rule, since the engine started
     reach: e.Reach = "connecting"
     address: str = ""
     way: e.Way = ""
@@ -167,10 +156,8 @@ def apply(state: State, event: AnyEvent) -> State:
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None
                 )  # fmt: skip
-            fresh = Totals()  # `ready.completions` holds those of before
-            return replace(
-                moved, ready=event, round=event.round, totals=fresh, preparing=None, problem=None, gone=None, offered=None
-            )
+            moved = replace(moved, rejected=0, preparing=None, problem=None, gone=None, offered=None)
+            return replace(moved, ready=event, round=event.round)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case e.RulesChecked():
@@ -233,13 +220,9 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             count = sum(len(group.completions) for group in event.groups)
             return replace(state, stage="share", answered=count, judged=count, cards=cards)
         case e.GroupsShared():
-            totals = replace(
-                state.totals, shared=state.totals.shared + event.groups, bytes_shared=state.totals.bytes_shared + event.bytes
-            )
-            return replace(state, stage="gather", shared=event.groups, totals=totals)
+            return replace(state, stage="gather", shared=event.groups)
         case e.GroupsGathered():
-            totals = replace(state.totals, learned_external=state.totals.learned_external + event.external)
-            return replace(state, stage="learn", local=event.local, external=event.external, waiting=event.waiting, totals=totals)
+            return replace(state, stage="learn", local=event.local, external=event.external, waiting=event.waiting)
         case e.PolicyUpdated():
             lessons = {lesson.key: lesson.effects for lesson in event.lessons}
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
@@ -301,7 +284,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case p.BackupWritten() | p.BackupRead():
             return replace(state, backup=event)
         case e.RecordRejected():
-            return replace(state, totals=replace(state.totals, rejected=state.totals.rejected + 1))
+            return replace(state, rejected=state.rejected + 1)
         case e.TrafficMeasured():
             return replace(state, up=event.up, down=event.down)
         case _:
@@ -390,10 +373,5 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
 
 
 def _complete(state: State, summary: e.RoundSummary) -> State:
-    totals = replace(
-        state.totals,
-        completions=state.totals.completions + summary.completions,
-        right=state.totals.right + round(summary.solved * summary.completions),
-    )
     rounds = (*state.rounds, summary)[-ROUNDS:]
-    return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, waiting=summary.waiting, totals=totals)
+    return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, waiting=summary.waiting)

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from waggle import paths
 from waggle.errors import SwarmError
 from waggle.tasks.charter import Charter
 
@@ -93,12 +94,7 @@ def require(charter: Charter, key: bytes) -> None:
 
 def keep(path: Path, key: bytes) -> None:
     """Put a key where only this person can read it; raises OSError."""
-    beside = path.with_suffix(".new")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    paths.put(path, key, mode=0o600)
 
 
 def kept(path: Path) -> bytes:

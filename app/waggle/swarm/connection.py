@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
@@ -28,6 +28,7 @@ SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
 SKEW_TOLD_S = 60.0  # a tenth of an epoch
+Answer = TypeVar("Answer")
 
 
 class Connection:
@@ -192,7 +193,7 @@ class Connection:
         now = time.monotonic()
         here = [peer.peer_id for peer in peers if not peer.relayed and self._asked.get(peer.peer_id, now) <= now]
         asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
-        answers = await asyncio.gather(*(_said(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
+        answers = await asyncio.gather(*(_answer(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
         for peer_id, answer in zip(asked, answers, strict=True):  # who did not say was busy, or we asked too often
             self._asked[peer_id] = math.inf if answer is not None else now + ASK_AGAIN_S
         if True in answers:
@@ -230,7 +231,7 @@ class Connection:
         # Those never asked come first; the order among the others is random.
         chosen = sorted(peers, key=lambda peer: (peer.peer_id in self._pinged, random.random()))[:PINGED]
         self._pinged |= {peer.peer_id for peer in chosen}
-        answers = await asyncio.gather(*(_quietly(dht.ping(peer.peer_id)) for peer in chosen))
+        answers = await asyncio.gather(*(_answer(dht.ping(peer.peer_id)) for peer in chosen))
         pongs = {peer.peer_id: pong for peer, pong in zip(chosen, answers, strict=True) if pong is not None}
         if not pongs:
             return
@@ -255,7 +256,7 @@ class Connection:
         else:
             self._tried = len(addresses)
         skews = []
-        for attempt in asyncio.as_completed([_quietly(dht.connect(address)) for address in addresses]):
+        for attempt in asyncio.as_completed([_answer(dht.connect(address)) for address in addresses]):
             pong = await attempt
             if pong is not None:
                 skews.append(pong.skew_s)
@@ -309,16 +310,8 @@ async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
         await asyncio.wait(unfinished, timeout=1.0)
 
 
-async def _said(question: Coroutine[Any, Any, bool]) -> bool | None:
-    """What a peer answered; None where it did not."""
-    try:
-        return await question
-    except PeerAway:  # it is of an older version, or just leaving: others are asked
-        return None
-
-
-async def _quietly(call: Coroutine[Any, Any, Pong]) -> Pong | None:
-    """One of several: those that are away are simply not among the answers."""
+async def _answer(call: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """What a peer answered; None where it is away, just leaving, or of a version that knows no such question."""
     try:
         return await call
     except PeerAway:
