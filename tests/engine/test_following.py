@@ -76,6 +76,23 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
     assert "without a window has ended" in wire.event(reads.readline()).title
 
 
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_line_without_an_end_ends_following_and_not_the_window(home, window, monkeypatch, known):
+    monkeypatch.setattr(wire, "MAX_LINE", 1 << 16)
+
+    def endless(way):
+        way.write((wire.line(Snapshot(state=State(service=True))) if known else b"") + b"x" * (1 << 18))
+        return nothing
+
+    reads, writer = window
+    async with control.serving(home, obey, endless):
+        assert await following.follow(home, Desk(), writer, overruled=False) == known
+    writer.close()
+    if known:
+        assert isinstance(wire.event(reads.readline()), Snapshot)
+        assert "has ended" in wire.event(reads.readline()).title
+
+
 def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home):
     heard: list[bytes] = []
 

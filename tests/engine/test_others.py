@@ -13,19 +13,28 @@ from waggle.engine import ctl, others
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
 from waggle.errors import EngineError, SwarmError
+from waggle.protocol import wire
 from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.state import State
+from waggle.protocol.sent import SentTold
+from waggle.protocol.state import CARDS, Snapshot, State, apply
 from waggle.settings import Settings, Swarm
+from waggle.swarm import record
 from waggle.swarm.identity import text_of
 from waggle.swarm.marks import Comparison, Curve, Entrant, Point
-from waggle.swarm.news import ClockSkewed, SheetsMarked
+from waggle.swarm.news import ClockSkewed, GroupsArrived, SheetsMarked
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.record import Record
 from waggle.swarm.solo import SoloSwarm
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
+from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.verifier import Verifier
+
+ORIGIN, EPOCH = b"p" * 38, 1000
+WORDY = msgspec.structs.replace(first_swarm(), completion_characters=LONGEST_COMPLETION)  # as a stranger may write one
 
 
 async def test_a_charter_named_by_its_hash_is_asked_of_the_seeds_once_and_kept(tmp_path: Path) -> None:
@@ -136,3 +145,49 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
     assert [(one.id, one.round) for one in told.entrants if one.mine] == ([] if ranked else [("250", 250)])
     assert told.curves == (ScoreCurve(model="Starter", together=True, points=(ScorePoint(round=5, right=3, total=16, nodes=2),)),)
     assert (told.sheets, told.since) == (300, 7.0)
+
+
+def shared(sign: str, *, groups: int, completions: int) -> Record:
+    """The longest texts that such a swarm allows, all of one sign."""
+    said = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
+    made = tuple(Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=said) for number in range(groups))
+    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=made)
+
+
+def arrived(found: Record) -> GroupsArrived:
+    question = Question(dataset="bf", seed=1, text="What is the output? " * 100)
+    missed = Verdict(reward=0.0, reason="no answer tag")
+    groups = tuple(
+        JudgedGroup(group=group, question=question, verdicts=(missed,) * len(group.completions)) for group in found.groups
+    )
+    return GroupsArrived(origin=ORIGIN, round=1, model="m", groups=groups)
+
+
+def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_window_reads() -> None:
+    sent = shared("\\", groups=104, completions=4)
+    found = record.decode(record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
+    assert len(found.groups) == 104, "a record may be so large"
+    told = others.event_of(arrived(found), Titles(WORDY))
+    assert apply(State(), told).arrivals[0][1] == 104
+    assert len(wire.line(told)) < wire.MAX_LINE / 4
+
+
+def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads() -> None:
+    told = others.event_of(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
+    state = State()
+    for _ in range(CARDS):
+        state = apply(state, told)
+    assert len(state.cards) == CARDS // 2
+    assert len(wire.line(Snapshot(state=state))) < wire.MAX_LINE / 2
+
+
+def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_window_reads(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    node = SwarmNode(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
+    blob = record.encode(shared("x", groups=24, completions=4), WORDY)
+    for number in range(10):
+        node._sent.note("groups", blob, bytes([number]) * 38)
+    messages = others.sent(node)
+    assert [len(message.text) for message in messages] == [others.LONGEST_MESSAGE] * 10
+    assert len(wire.line(SentTold(messages=messages))) < wire.MAX_LINE / 4

@@ -75,7 +75,7 @@ async def _begun(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> byt
     try:
         async with asyncio.timeout(control.KNOCK):
             line = await reader.readline()
-    except OSError:  # a TimeoutError is one
+    except (OSError, ValueError):  # a TimeoutError is one; a line without an end is the other
         return b""
     return line if line.endswith(b"\n") and isinstance(wire.event(line), Snapshot) else b""
 
@@ -83,7 +83,7 @@ async def _begun(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> byt
 async def _pass_on(reader: asyncio.StreamReader, writer: Writer, desk: Desk) -> AnyEvent | None:
     """Until the connection ends, or the window is gone; the last that was told."""
     last = b""
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(ConnectionError, ValueError):  # the latter: a line without an end
         while (line := await reader.readline()).endswith(b"\n") and not desk.stopped:  # a killed engine leaves half of one
             writer(line)
             last = line

@@ -29,6 +29,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 ENTRANTS = 100  # told of, of a private swarm
+LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -124,7 +125,7 @@ def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
 
 
 def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
-    """The last few messages that left this computer, newest first, every value of them written out."""
+    """The last few messages that left this computer, newest first, every value of them written out; a very long one is cut."""
     if isinstance(swarm, SoloSwarm):
         return ()
     return tuple(
@@ -133,7 +134,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
             kind=message.kind,
             to=f"{name_of(message.to)} ({text_of(message.to)})" if message.to else "",
             size=len(message.content),
-            text=readable(message),
+            text=readable(message)[:LONGEST_MESSAGE],
             yours=written_by_hand(message),
         )
         for message in swarm.sent()
@@ -144,10 +145,10 @@ def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.En
     """The event for one piece of news."""
     match told:
         case news.GroupsArrived():
-            groups = tuple(telling.shown(group, titles) for group in told.groups)
             return events.PeerGroupsArrived(
-                origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model, groups=groups
-            )
+                origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model,
+                groups=telling.shown(told.groups, titles),
+            )  # fmt: skip
         case news.RecordDropped():
             return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)
         case news.StandingsLost():

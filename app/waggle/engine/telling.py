@@ -1,5 +1,7 @@
 """Turns what a round yields into the events a window reads."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from waggle.protocol import events
@@ -9,6 +11,9 @@ from waggle.swarm.identity import name_of, text_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import RIGHT, Group, JudgedGroup
 from waggle.tasks.questions import Question
+
+LONGEST_SHOWN = 4000  # characters of one text: as many as the window shows
+ALL_SHOWN = 600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
 
 
 def key_of(group: Group) -> str:
@@ -32,20 +37,29 @@ def drawn(stage: sapo.Drawn, titles: Titles, group_size: int) -> events.Question
 
 
 def judged(stage: sapo.Judged, titles: Titles) -> events.GroupsJudged:
-    return events.GroupsJudged(round=stage.round, groups=tuple(shown(group, titles) for group in stage.groups))
+    return events.GroupsJudged(round=stage.round, groups=shown(stage.groups, titles))
 
 
-def shown(one: JudgedGroup, titles: Titles) -> events.ShownGroup:
-    """A judged group as a person sees it."""
+def room(texts: int) -> int:
+    """The characters that are told of each of so many texts of one event: no stranger makes a line that nobody can read."""
+    return min(LONGEST_SHOWN, ALL_SHOWN // max(1, texts))
+
+
+def shown(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
+    """Judged groups of one event as a person sees them."""
+    most = room(sum(1 + len(one.verdicts) for one in groups))
+    return tuple(_judged(one, titles, most) for one in groups)
+
+
+def _judged(one: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
     completions = tuple(
         events.ShownCompletion(
-            text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
-            start=verdict.start, length=verdict.length, human=completion.by == "human",
+            text=completion.text[:most], ended=completion.ended, judged=True, reward=round(verdict.reward, 4),
+            reason=verdict.reason, start=verdict.start, length=verdict.length, human=completion.by == "human",
         )
         for completion, verdict in zip(one.group.completions, one.verdicts, strict=True)
     )  # fmt: skip
-    blank = _group(one.group, one.question, titles)
-    return events.ShownGroup(key=blank.key, specialty=blank.specialty, question=blank.question, completions=completions)
+    return msgspec.structs.replace(_group(one.group, one.question, titles, most), completions=completions)
 
 
 def learned(stage: sapo.Learned, own: sapo.Judged, step: int) -> events.PolicyUpdated:
@@ -88,8 +102,8 @@ def aha(one: Aha, at: float, titles: Titles) -> events.Aha:
     )
 
 
-def _group(group: Group, question: Question, titles: Titles) -> events.ShownGroup:
-    return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text)
+def _group(group: Group, question: Question, titles: Titles, most: int = LONGEST_SHOWN) -> events.ShownGroup:
+    return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text[:most])
 
 
 def _metrics(stage: sapo.Learned, own: sapo.Judged) -> events.Metrics:

@@ -122,7 +122,8 @@ class Trying:
         self._shared.add(named)
         verdicts = self.node.verifier.judge([(question, one) for one in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
-        return (trying.AnswerShared(round=number, group=telling.shown(judged, telling.Titles(charter)), at=self.clock()),)
+        (shown,) = telling.shown((judged,), telling.Titles(charter))
+        return (trying.AnswerShared(round=number, group=shown, at=self.clock()),)
 
     def _answers(self, question: Question, moment: Moment, count: int, temperature: float) -> Sequence[Completion]:
         """Answers of the model as it was then."""

@@ -39,7 +39,7 @@ class SpecialtyInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
-    """One completion as a person sees it. `start` and `length` name the judged span, in characters; length 0: none."""
+    """One completion as a person sees it, cut where it is long. `start`, `length`: the judged span, in characters; 0: none."""
 
     text: str
     ended: bool = True

@@ -8,7 +8,7 @@ from waggle.protocol.events import Count, Event
 
 
 class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message that left this computer, verbatim. `to` is a peer's name and id; empty: whoever asks.
+    """One message that left this computer, verbatim, a very long one cut. `to` is a peer's name and id; empty: whoever asks.
 
     `yours`: an answer of the person's own is in it.
     """
