@@ -169,3 +169,27 @@ def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is
     (tmp_path / "history.sqlite-wal").rmdir()
     again = History(tmp_path / "history.sqlite")
     assert [one.round for one in again.told().rounds] == [7]
+
+
+def test_a_long_row_of_scores_is_thinned_evenly_and_begins_with_the_first(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    with history.at_once():
+        for number in range(2 * POINTS + 10):
+            history.keep_score(score(25 * number))
+    rounds = [one.round for one in history.told().held_out]
+    assert POINTS / 2 < len(rounds) <= POINTS
+    assert rounds[0] == 0
+    assert {later - sooner for sooner, later in itertools.pairwise(rounds)} <= {50, 75}
+
+
+def test_very_many_scores_take_bounded_room_and_the_newer_ones_all_stay(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    with history.at_once():
+        for number in range(900):
+            history.keep_score(score(number))
+    for most in (800, 600):
+        history.thin(most)
+    rounds = [one.round for one in history.told().held_out]
+    assert len(rounds) == 900 - 200 - 150
+    assert rounds[-400:] == list(range(500, 900))
+    assert history.has_score(899)

@@ -1,6 +1,7 @@
 """History: every round's figures in SQLite, so that charts survive a restart. Can be rebuilt from the event log.
 
-Of bounded size: of the older half of very many rounds every second one is folded into the sums of its day.
+Of bounded size: of the older half of very many rounds every second one is folded into the sums of its day, of as many
+held-out scores every second one is forgotten.
 """
 
 import sqlite3
@@ -32,7 +33,7 @@ create table if not exists taught (dataset text primary key, origin blob not nul
 create table if not exists earlier (day text primary key, rounds integer, answers integer, solved real, learned integer,
   seconds real) without rowid;
 """
-OLDER = """where round in (select round from (select round, row_number() over (order by round) as place from rounds)
+OLDER = """where round in (select round from (select round, row_number() over (order by round) as place from {table})
 where place <= {half} and place % 2 = 1)"""
 FOLD = """
 insert into earlier {days} on conflict (day) do update set rounds = rounds + excluded.rounds,
@@ -54,11 +55,12 @@ from (select * from earlier union all {days}) group by day order by day
 """
 
 
-# Where there are too many, the first one of each of so many equal stretches, however many of its rounds are folded.
+# Where there are too many, the first one of each of so many equal stretches, however many of them are folded.
 EVENLY = f"""
 with span as (select min(round) as first,
-  case when count(*) > {POINTS} then (max(round) - min(round)) / {POINTS} + 1 else 1 end as step from rounds)
-select summary from rounds where round in (select min(round) from rounds, span group by (round - first) / step) order by round
+  case when count(*) > {POINTS} then (max(round) - min(round)) / {POINTS} + 1 else 1 end as step from {{table}})
+select {{column}} from {{table}} where round in (select min(round) from {{table}}, span group by (round - first) / step)
+order by round
 """
 
 
@@ -83,13 +85,18 @@ class History:
             self.thin()
 
     def thin(self, most: int = MOST) -> None:
-        """Where there are more rounds than so many, fold every second one of the older half into the sums of its day."""
+        """Where there are more rounds than so many, fold every second one of the older half into the sums of its day.
+
+        Where there are as many held-out scores, forget every second one of the older half.
+        """
         with self._told_of(), self._database as database:
-            if database.execute("select count(*) from rounds").fetchone()[0] <= most:
-                return
-            going = OLDER.format(half=most // 2)
-            database.execute(FOLD.format(days=DAYS.format(which=going)))
-            database.execute(f"delete from rounds {going}")
+            for table in ("rounds", "held_out"):
+                if database.execute(f"select count(*) from {table}").fetchone()[0] <= most:
+                    continue
+                going = OLDER.format(table=table, half=most // 2)
+                if table == "rounds":
+                    database.execute(FOLD.format(days=DAYS.format(which=going)))
+                database.execute(f"delete from {table} {going}")
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -122,9 +129,9 @@ class History:
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
     def told(self) -> events.HistoryTold:
-        """All rounds thinned evenly to at most 1,000, every held-out score and every aha."""
-        rows = self._database.execute(EVENLY)
-        scores = self._database.execute("select score from held_out order by round")
+        """All rounds and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
+        rows = self._database.execute(EVENLY.format(column="summary", table="rounds"))
+        scores = self._database.execute(EVENLY.format(column="score", table="held_out"))
         ahas = self._database.execute("select aha from ahas")
         return events.HistoryTold(
             rounds=tuple(_readable(rows, events.RoundSummary)),

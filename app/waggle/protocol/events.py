@@ -359,7 +359,7 @@ class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
 
 
 class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
-    """Long charts: all rounds so far, thinned evenly to at most 1,000, every held-out score and every aha."""
+    """Long charts: all rounds so far and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
 
     rounds: tuple[RoundSummary, ...]
     held_out: tuple[HeldOutScore, ...]
