@@ -1,17 +1,33 @@
-"""What stands in the last answer tag, as the pattern of old found it, and quickly in whatever a stranger writes."""
+"""What stands in the last answer tag, as the pattern of old found it, quickly in any text; and what is remembered."""
 
+import os
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import waggle
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.verifier_child import last_answer
 
 PATTERN = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PIECES = st.sampled_from(["<answer>", "</answer>", "<answer", "answer>", "<", "/", "\n", "7", "<answer></answer>"])
+ASKED = """
+import sys
+out, sys.stdout = sys.stdout, sys.stderr
+from waggle.tasks import verifier_child
+from waggle.tasks.charter import Specialty
+
+verifier_child.CACHED_CHARACTERS = 20_000
+bench = verifier_child.Bench((Specialty(dataset="binary_matrix", title="Grids", settings={"min_n": 30, "max_n": 30}),))
+first, *_, last = [bench.question(("binary_matrix", seed)) for seed in range(30)]
+print([seed for _, seed in bench._made], len(first), bench.question(("binary_matrix", 0)) == first != last, file=out, sep="\\n")
+"""
 
 
 @given(st.lists(PIECES, max_size=12).map("".join) | st.text("<answer/>\n", max_size=40))
@@ -26,3 +42,11 @@ def test_a_text_of_nothing_but_tags_takes_no_time(text):
     begun = time.process_time()
     last_answer(longest)
     assert time.process_time() - begun < 0.05
+
+
+def test_of_large_questions_fewer_are_remembered_and_one_that_was_forgotten_is_made_again():
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+    done = subprocess.run([sys.executable, "-c", ASKED], env=environment, capture_output=True, check=True)
+    remembered, length, again = done.stdout.decode().splitlines()
+    assert int(length) > 1800, "and as much again has its answer"
+    assert (remembered, again) == ("[25, 26, 27, 28, 29]", "True")

@@ -21,7 +21,8 @@ from waggle.tasks.group import RIGHT, UNJUDGED, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = "<answer>", "</answer>"
-CACHED = 4096
+CACHED = 4096  # entries
+CACHED_CHARACTERS = 32_000_000  # of their questions and answers: a stranger may have chosen large grids
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
 
 
@@ -32,7 +33,8 @@ class Bench:
         self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
         self._decimals = {dataset: decimal.Context() for dataset in self._settings}
         self._scorers: dict[str, Any] = {}  # the first of each: no scorer looks at its seed, and many a dataset holds a book
-        self._made: OrderedDict[wire.Key, dict[str, Any]] = OrderedDict()
+        self._made: OrderedDict[wire.Key, tuple[dict[str, Any], int]] = OrderedDict()  # and how many characters each has
+        self._characters = 0  # of all of them
         self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def warm(self) -> None:
@@ -55,16 +57,22 @@ class Bench:
         decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic sets its precision for good: let no other count with it
         if key in self._made:
             self._made.move_to_end(key)
-            return self._scorers[key[0]], self._made[key]
+            return self._scorers[key[0]], self._made[key][0]
         settings = self._settings[key[0]]
         with self._unarmed():
             import reasoning_gym
 
             dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
-            made = self._made[key] = dataset[0]
-        if len(self._made) > CACHED:
-            self._made.popitem(last=False)
+            made = dataset[0]
+        self._keep(key, made)
         return self._scorers.setdefault(key[0], dataset), made
+
+    def _keep(self, key: wire.Key, made: dict[str, Any]) -> None:
+        characters = sum(len(text) for text in (made["question"], made["answer"]) if isinstance(text, str))
+        self._made[key] = made, characters
+        self._characters += characters
+        while len(self._made) > CACHED or self._characters > CACHED_CHARACTERS:
+            self._characters -= self._made.popitem(last=False)[1][1]
 
     def question(self, key: wire.Key) -> str:
         return str(self.entry(key)[1]["question"])
