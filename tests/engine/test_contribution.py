@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
+from waggle.engine import contribution, telling
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.errors import CheckpointError, HistoryError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events
+from waggle.protocol.state import State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.fakes import FakePolicy
 from waggle.swarm.identity import text_of
@@ -46,8 +48,21 @@ class Shown(FakePolicy):
         tokens = np.zeros((len(flat), params.max_new), np.int32)
         for line, one in zip(tokens, flat, strict=True):
             line[: len(one.tokens)] = one.tokens
-        params.watch(tokens, np.array([len(one.tokens) for one in flat]), np.array([one.ended for one in flat]))
+        for written in self.seen(params.max_new):
+            lengths = [min(written, len(one.tokens)) for one in flat]
+            ended = [one.ended and length == len(one.tokens) for one, length in zip(flat, lengths, strict=True)]
+            params.watch(tokens, np.array(lengths), np.array(ended))
         return rows
+
+    def seen(self, most):
+        return (most,)
+
+
+class Growing(Shown):
+    """Lets them be seen after each token."""
+
+    def seen(self, most):
+        return range(1, most + 1)
 
 
 class Asleep(FakePolicy):
@@ -161,6 +176,34 @@ def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions
     (grown,) = kept.of(events.CompletionsGrew)
     assert {text for _, _, text, _ in grown.rows} == set(LINES)
     assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
+
+
+def test_what_did_not_grow_since_it_was_told_is_not_told_again_and_nothing_is_missed(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(contribution, "GROWTH_SECONDS", 0.0)
+    kept = contribute(tmp_path, replace(node(verifier), policy=Growing(LINES)), questions, rounds=1)
+    grown, (judged,) = kept.of(events.CompletionsGrew), kept.of(events.GroupsJudged)
+    rows = [row for event in grown for row in event.rows]
+    assert all(event.rows for event in grown)
+    assert len(set(rows)) == len(rows)
+    state = State()
+    for event in (*kept.of(events.QuestionsDrawn), *grown):
+        state = apply(state, event)
+    seen, said = ([[(one.text, one.ended) for one in each.completions] for each in some] for some in (state.cards, judged.groups))
+    assert seen == said
+
+
+def test_what_is_written_as_in_the_round_before_is_told_all_the_same(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(contribution, "GROWTH_SECONDS", 0.0)
+    kept = contribute(tmp_path, replace(node(verifier), policy=Shown(("just words",))), questions, rounds=2)
+    assert [(event.round, len(event.rows)) for event in kept.of(events.CompletionsGrew)] == [(0, 32), (1, 32)]
+
+
+def test_of_a_long_text_as_much_is_told_as_a_window_shows(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(telling, "LONGEST_SHOWN", 4)
+    kept = contribute(tmp_path, replace(node(verifier), policy=Shown(("just words",))), questions, rounds=1)
+    (grown,), (judged,) = kept.of(events.CompletionsGrew), kept.of(events.GroupsJudged)
+    assert {text for _, _, text, _ in grown.rows} == {"just"}
+    assert {one.text for group in judged.groups for one in group.completions} == {"just"}
 
 
 def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):

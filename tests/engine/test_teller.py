@@ -52,6 +52,17 @@ async def test_growing_completions_are_kept_for_the_round_in_progress_only(telle
     assert [event.round for event in wire.recording(tmp_path / "writing.part")] == [2]
 
 
+async def test_what_is_kept_of_completions_while_they_grow_is_bounded(teller, tmp_path, monkeypatch):
+    monkeypatch.setattr(tellers, "FILE_BYTES", 2000)
+    growing = tmp_path / "writing.part"
+    for number in (1, 2):
+        teller.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
+        assert growing.stat().st_size == 0
+        for length in range(100):
+            teller.tell(events.CompletionsGrew(round=number, rows=((0, 0, "x" * length, False),)))
+        assert 2000 <= growing.stat().st_size < 2300
+
+
 async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(teller, tmp_path, monkeypatch):
     monkeypatch.setattr(tellers, "FILE_BYTES", 300)
     for number in range(40):

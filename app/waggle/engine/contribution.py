@@ -58,6 +58,7 @@ class Contribution:
     learned: int = 0  # groups of peers, all time
     sit: Callable[[int, int], None] = nothing
     _grown: float = field(default=0.0, init=False)
+    _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
     _ahas: Ahas = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +77,7 @@ class Contribution:
 
     def _play(self) -> None:
         self.before_round()
+        self._written = {}
         number, epoch, started = self.round, epoch_at(self.clock()), self.gate.seconds
         stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
         titles = telling.Titles(self.node.charter)
@@ -162,12 +164,12 @@ class Contribution:
         if now - self._grown < GROWTH_SECONDS:
             return
         self._grown = now
-        size = self.rules.group_size
-        rows = tuple(
-            (i // size, i % size, self._words(tokens[i, :length], bool(ended[i])), bool(ended[i]))
-            for i, length in enumerate(lengths)
-        )
-        self.tell(events.CompletionsGrew(round=self.round, rows=rows))
+        size, most = self.rules.group_size, telling.room(len(lengths))
+        written = [(self._words(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
+        rows = tuple((i // size, i % size, *one) for i, one in enumerate(written) if self._written.get(i) != one)
+        self._written = dict(enumerate(written))
+        if rows:
+            self.tell(events.CompletionsGrew(round=self.round, rows=rows))
 
     def _words(self, ids: Ids, ended: bool) -> str:
         return self.node.tokenizer.decode(ids[:-1] if ended else ids)

@@ -98,7 +98,8 @@ class Teller:
             self._writing.seek(0)
             self._writing.truncate()
         if isinstance(event, events.CompletionsGrew):
-            self._writing.write(line)
+            if self._writing.tell() < FILE_BYTES:
+                self._writing.write(line)
             return
         if self._gap:
             line = wire.line(self.stamp(Snapshot(state=self.state)))
