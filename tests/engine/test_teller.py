@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 
 import pytest
 
@@ -71,6 +72,26 @@ async def test_a_full_record_is_followed_by_one_that_begins_with_everything_know
     assert len(files) == tellers.KEPT_FILES
     newest = list(wire.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
     assert isinstance(newest[0], Snapshot)
+
+
+async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_cannot_be_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tellers, "FILE_BYTES", 300)
+    ahead = time.time() + 1e8
+    for number in range(6):
+        path = tmp_path / f"2040010{number}T000000-000000.jsonl"
+        path.touch()
+        os.utime(path, (ahead, ahead))
+    (tmp_path / "19700101T000000-000000.jsonl").mkdir()  # stands for one that somebody holds open on Windows
+    teller = Teller(tmp_path)
+    for number in range(40):
+        teller.tell(events.PhaseChanged(phase="contributing", round=number))
+    assert os.fstat(teller._record.fileno()).st_nlink == 1, "the one that is written is there"
+    teller.close()
+    files = [path for path in tmp_path.glob("*.jsonl") if path.is_file()]
+    assert not [path.name for path in files if path.name.startswith("2040")]
+    assert len(files) == tellers.KEPT_FILES
+    told = [event for path in files for event in wire.recording(path)]
+    assert {38, 39} <= {event.round for event in told if isinstance(event, events.PhaseChanged)}
 
 
 async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears(teller, tmp_path, monkeypatch):

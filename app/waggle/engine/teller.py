@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -42,6 +43,7 @@ class Teller:
         self._listeners: list[_Listener] = []
         self.state = State(service=service)
         self._gap = False  # events are missing in the record
+        self._path: Path | None = None  # of the record that is written
         self._record = self._open()
         self._writing = self._open_writing()
 
@@ -124,14 +126,34 @@ class Teller:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> IO[bytes]:
-        for old in sorted(self._folder.glob("*.jsonl"))[: -(KEPT_FILES - 1)]:
-            old.unlink(missing_ok=True)
+        for old in self._oldest_first()[: 1 - KEPT_FILES]:
+            with suppress(OSError):  # somebody looks at it: it goes next time
+                old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
-        return path.open("ab", buffering=0)
+        opened = path.open("ab", buffering=0)
+        self._path = path
+        return opened
+
+    def _oldest_first(self) -> list[Path]:
+        """The records. Those from the future are of a clock that was ahead; the one that is being written is the newest."""
+        now = self._clock()
+
+        def age(path: Path) -> tuple[bool, bool, float, str]:
+            written = _written_at(path)
+            return path == self._path, written <= now, written, path.name
+
+        return sorted(self._folder.glob("*.jsonl"), key=age)
 
     def _open_writing(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # it went meanwhile
+        return 0.0
 
 
 def _log(event: AnyEvent) -> None:
