@@ -6,6 +6,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 
 def claim_stdout() -> int:
@@ -48,14 +49,15 @@ class Writer:
 
 
 def read_lines(loop: asyncio.AbstractEventLoop, got: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-    """Call `got` on the loop for each line of stdin and `ended` once at its end."""
+    """Call `got` on the loop for each line of stdin and `ended` once at its end, or where it cannot be read any more."""
 
     def read() -> None:
         begun = b""
-        while piece := os.read(0, 1 << 16):  # not sys.stdin: its lock would abort an exit while this thread waits
-            *lines, begun = (begun + piece).split(b"\n")
-            for line in lines:
-                loop.call_soon_threadsafe(got, line)
+        with suppress(OSError):
+            while piece := os.read(0, 1 << 16):  # not sys.stdin: its lock would abort an exit while this thread waits
+                *lines, begun = (begun + piece).split(b"\n")
+                for line in lines:
+                    loop.call_soon_threadsafe(got, line)
         loop.call_soon_threadsafe(ended)
 
     threading.Thread(target=read, name="commands", daemon=True).start()
