@@ -19,8 +19,7 @@ from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
 
-UNREAD = 1024  # bytes that count as a line which was not read yet
-MOST_AHEAD, LOOK_SECONDS = 100, 0.05  # lines that the window has not read, before the engine has to wait for it
+MOST_AHEAD, LOOK_SECONDS = 256 * 1024, 0.05  # bytes that the window has not read, before the engine has to wait for it
 
 
 def told_to(teller: Teller, desk: Desk) -> control.Follow:
@@ -30,7 +29,7 @@ def told_to(teller: Teller, desk: Desk) -> control.Follow:
         if desk.stopped:
             raise EngineError("The engine is leaving.", "Try again in a moment.")
         writer.write(wire.line(teller.stamp(Snapshot(state=teller.state))))
-        return teller.attach(writer.write, lambda: writer.transport.get_write_buffer_size() // UNREAD)
+        return teller.attach(writer.write, writer.transport.get_write_buffer_size)
 
     return follow
 

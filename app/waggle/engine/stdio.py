@@ -23,15 +23,17 @@ class Writer:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._given = self._done = 0  # bytes; each is counted by one thread alone
         self._thread = threading.Thread(target=self._write, name="events", daemon=True)
         self._thread.start()
 
     def __call__(self, line: bytes) -> None:
+        self._given += len(line)
         self._lines.put(line)
 
     def waiting(self) -> int:
-        """Lines that are not written yet."""
-        return self._lines.qsize()
+        """Bytes that are not written yet."""
+        return self._given - self._done
 
     def close(self, seconds: float = 5.0) -> None:
         """Write what is left, for at most so long."""
@@ -39,13 +41,16 @@ class Writer:
         self._thread.join(seconds)
 
     def _write(self) -> None:
+        """Once the reader is gone, which the end of stdin says too, what comes is dropped."""
+        read = True
         while (line := self._lines.get()) is not None:
+            left = memoryview(line)
             try:
-                left = memoryview(line)
-                while left:
+                while left and read:
                     left = left[os.write(self._descriptor, left) :]
             except OSError:
-                return  # the reader is gone; the end of stdin says so too
+                read = False
+            self._done += len(line)
 
 
 def read_lines(loop: asyncio.AbstractEventLoop, got: Callable[[bytes], None], ended: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 KEPT_FILES = 5
 FILE_BYTES = 64 * 1024 * 1024
-MOST_WAITING = 5000  # lines that a listener has not read: some megabytes
+MOST_WAITING = 8 * 1024 * 1024  # bytes that a listener has not read
 
 Sink = Callable[[bytes], None]
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Teller:
         self._writing = self._open_writing()
 
     def attach(self, sink: Sink, waiting: Callable[[], int] = lambda: 0) -> Callable[[], None]:
-        """Pass lines on to `sink`, until what is returned is called; `waiting` says how many it has not passed on yet."""
+        """Pass lines on to `sink`, until what is returned is called; `waiting` says how many bytes it has not passed on yet."""
         listener = _Listener(sink, waiting)
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
