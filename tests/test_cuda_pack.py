@@ -76,6 +76,20 @@ def test_what_has_come_is_checked_unpacked_and_told(index: Hub, tmp_path: Path) 
     assert len(index.asked) == asked, "everything is here: the network is left alone"
 
 
+def test_what_counts_as_there_is_on_the_disk_before_it_counts(
+    index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut, files that were not would be there by name, and empty."""
+    place, written = tmp_path / ".downloading-9.9.9", list[tuple[set[str], set[str]]]()
+
+    def sync() -> None:
+        written.append(({path.name for path in (place / "site").iterdir()}, {path.name for path in place.glob("*.done")}))
+
+    monkeypatch.setattr(os, "sync", sync, raising=False)
+    fetch(pack_at(index.endpoint), tmp_path, quiet)
+    assert written == [({"torch"}, set()), ({"torch", "nvidia"}, {f"{TORCH}.done"})]
+
+
 def test_a_download_killed_in_the_middle_goes_on_where_it_was(index: Hub, tmp_path: Path) -> None:
     index.hold[TORCH] = 3 * PIECE
     pack = pack_at(index.endpoint)

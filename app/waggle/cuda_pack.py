@@ -150,6 +150,8 @@ def _complete(pack: Pack, root: Path, progress: Progress) -> None:
         _get(wheel, part, partial(_add_up, progress, done, pack.size))
         with zipfile.ZipFile(part) as packed:
             packed.extractall(place / "site")
+        if hasattr(os, "sync"):
+            os.sync()  # what counts as there must be there, also after a power cut
         (place / f"{wheel.name}.done").touch()
         part.unlink()
         done += wheel.size
