@@ -2,6 +2,9 @@
 
 import hashlib
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +16,7 @@ from waggle.swarm.identity import Identity
 from waggle.swarm.record import Record
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.verifier import BATCH_SECONDS, Verifier
 
 
 def announced_record(charter: Charter, verifier: Verifier, origin: bytes, now: float) -> tuple[bytes, Announcement]:
@@ -38,6 +41,39 @@ def test_a_record_that_takes_too_long_to_judge_is_dropped(
 
     with pytest.raises(BadRecord, match="takes too long to judge"):
         judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+
+
+class Queue:
+    """The lock of a verifier that others use so much that each turn is waited for."""
+
+    def __init__(self, lock: AbstractContextManager[object], wait: Callable[[], None]) -> None:
+        self._lock, self._wait, self._inside = lock, wait, 0
+
+    def __enter__(self) -> None:
+        if not self._inside:
+            self._wait()
+        self._inside += 1
+        self._lock.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._inside -= 1
+        self._lock.__exit__(None, None, None)
+
+
+def test_a_record_that_waits_for_the_rounds_own_judging_is_not_refused_for_it(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin, clock = time.time(), identity.peer_id, [0.0]
+    blob, announced = announced_record(charter, verifier, origin, now)
+
+    def wait() -> None:
+        clock[0] += BATCH_SECONDS
+
+    monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, wait))
+    monkeypatch.setattr(judging, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    assert len(judged.groups) == 3
+    assert clock[0] >= 3 * BATCH_SECONDS
 
 
 @pytest.mark.parametrize("trouble", ["questions", "judge_strangers"])

@@ -11,6 +11,7 @@ import random
 import string
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ class Believing(Verifier):
 
     def __init__(self) -> None:
         """No child process."""
+        self._lock = threading.RLock()
 
     def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]:
         return [Question(dataset=dataset, seed=number, text="What is 1 + 1?") for dataset, number in keys]

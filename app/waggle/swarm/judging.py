@@ -49,13 +49,16 @@ def _judged(found: Record, charter: Charter, verifier: Verifier) -> tuple[Judged
     keys = [(group.id.dataset, seed_of(digest, found.origin, group.id)) for group in found.groups]
     judged = []
     questions = verifier.questions(keys)
-    begun = time.monotonic()  # not before: the verifier may just have been started again because of somebody else
+    spent = 0.0
     for group, question in zip(found.groups, questions, strict=True):
-        if time.monotonic() - begun > RECORD_S:
+        if spent > RECORD_S:
             raise BadRecord("takes too long to judge")
         if split_of(question.dataset, question.text) != "train":
             continue
         # One group at a time, so that the round's own judging never waits for a whole record.
-        verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
+        with verifier.turn:  # waiting for it is nobody's offence
+            begun = time.monotonic()
+            verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
+            spent += time.monotonic() - begun
         judged.append(JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=found.round, model=found.model))
     return tuple(judged)

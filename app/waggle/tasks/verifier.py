@@ -6,6 +6,7 @@ Thread-safe: the round judges its own answers while the swarm judges what peers 
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import wire
@@ -58,6 +59,11 @@ class Verifier:
     def sandbox(self) -> Sandbox:
         """What holds the child besides its tripwire, by the kernel (see `armour.close_doors`); `tripwire`: nothing."""
         return self._sandbox
+
+    @property
+    def turn(self) -> AbstractContextManager[object]:
+        """Whoever is inside has the child to itself: what it asks then waits for nobody."""
+        return self._lock
 
     @property
     def pid(self) -> int:
