@@ -69,6 +69,7 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
     passing.start()
     assert waits.wait(10)
     clock.now = 1000.0
+    assert gate.seconds == 5.0, "also while it lasts"
     gate.open()
     passing.join()
     assert gate.seconds == 5.0
@@ -77,6 +78,19 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
     gate()
     clock.now += 3.0
     assert gate.seconds == 608.0
+
+
+def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
+    clock = Hours(0.0)
+    gate = Gate(nothing, clock=clock)
+    gate.hold()
+    clock.now = 100.0
+    assert gate.seconds == 0.0
+    gate()
+    clock.now = 103.0
+    gate.rest(0.0)
+    clock.now = 200.0
+    assert gate.seconds == 3.0
 
 
 def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():

@@ -1,6 +1,7 @@
 """The engine's main: what was chosen and cannot begin is taken back, whatever it ends with."""
 
 import argparse
+import asyncio
 import os
 
 import pytest
@@ -10,9 +11,13 @@ from waggle.engine import main, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import Desk
 from waggle.engine.frugality import MOST, Frugality
+from waggle.engine.gate import Gate
+from waggle.engine.history import History
+from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
 from waggle.errors import MemoryShort, ModelError
 from waggle.protocol import events, wire
+from waggle.rl.batch import nothing
 
 
 @pytest.fixture
@@ -72,3 +77,20 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
+
+
+async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):
+    home, _, teller, _, frugality = begun
+    choices = Choices(home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), teller)
+    seconds, decided = [0.0], asyncio.Event()
+    lifecycle = Lifecycle(teller, History(tmp_path / "history.sqlite"), choices.now.when)
+    lifecycle.gate = Gate(nothing, clock=lambda: seconds[0])
+    lifecycle.gate()
+    seconds[0] = 400.0
+    teller.attach(lambda line: decided.set())
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, teller, frugality))
+    async with asyncio.timeout(10):
+        await decided.wait()
+    await main._end(looking)
+    lifecycle.stop()
+    assert teller.state.decision.reason.startswith("Today's energy is used up: 0.01 of 0.01 kWh")

@@ -47,14 +47,26 @@ class Gate:
         """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
         with self._changed:
             self._rest()
-            self._counted = self.seconds
-            while self._closed and not self._stopping:
-                self._waiting()
-                seen = self._opened
-                self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
-            if self._stopping:
-                raise Stopped
+            self._count()
+            self._wait()
             self._passed = self._clock()
+
+    def hold(self) -> None:
+        """The same for who does no work of the policy thread's, as a download."""
+        with self._changed:
+            self._wait()
+
+    def _count(self) -> None:
+        """What was worked since the gate was passed; nothing more is, until it is passed again."""
+        self._counted, self._passed = self.seconds, None
+
+    def _wait(self) -> None:
+        while self._closed and not self._stopping:
+            self._waiting()
+            seen = self._opened
+            self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
+        if self._stopping:
+            raise Stopped
 
     def _rest(self) -> None:
         """Make up for the work since the gate was passed last; a pause, a stop or another percentage ends it early."""
@@ -68,15 +80,17 @@ class Gate:
             self._owed = 0.0
 
     def rest(self, seconds: float) -> None:
-        """Let some time pass; raises Stopped as soon as the engine ends."""
+        """Let some time pass in which nothing is worked; raises Stopped as soon as the engine ends."""
         with self._changed:
+            self._count()
             if self._changed.wait_for(lambda: self._stopping, seconds):
                 raise Stopped
 
     @property
     def seconds(self) -> float:
         """For how long the policy thread has worked and rested; a pause is neither, nor is a night's sleep."""
-        return self._counted + (0.0 if self._passed is None else min(LONGEST_STRETCH, self._clock() - self._passed))
+        with self._changed:
+            return self._counted + (0.0 if self._passed is None else min(LONGEST_STRETCH, self._clock() - self._passed))
 
     @property
     def closed(self) -> bool:

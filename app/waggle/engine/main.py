@@ -255,10 +255,10 @@ def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, ca
 
 async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
     """See what the rules ask about, again and again."""
-    read, short, meter = Reader(), False, Meter(lifecycle.days(), teller.state)
+    read, short, meter = Reader(), False, Meter(lifecycle.days())
     while True:
         readings = await asyncio.to_thread(read, choices.now.when)
-        used = meter.read(teller.state, choices.now.computer, teller.now())
+        used = meter.read(lifecycle.gate.seconds, teller.state, choices.now.computer, teller.now())
         lifecycle.consider(structs.replace(readings, kwh_today=used))
         cap = choices.now.computer.memory_gb
         playing = teller.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again

@@ -126,7 +126,7 @@ class _Progress:
             self._told = (now, here)
             left = seconds_left(now - self._began[0], here - self._began[1], total - here)
             self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
-        self._gate()
+        self._gate.hold()
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
