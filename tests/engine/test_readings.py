@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -41,6 +42,18 @@ def test_a_program_that_runs_is_seen_and_only_when_asked_for():
     decision = decide(rules, Reader()(rules), Wishes(), 0.0)
     assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
     assert Reader()(When()).programs is None
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows does not tell a process that runs")
+def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch):
+    try:
+        for zone, hour in (("EST+5", 19), ("JST-9", 9)):
+            monkeypatch.setenv("TZ", zone)
+            Reader()(When())
+            assert time.localtime(0.0).tm_hour == hour
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @ONLY_LINUX

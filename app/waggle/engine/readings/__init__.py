@@ -24,6 +24,8 @@ class Reader:
         self._asked_at: float | None = None
 
     def __call__(self, rules: When) -> Readings:
+        if hasattr(time, "tzset"):
+            time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
         return Readings(
             idle_seconds=idle_seconds(),
             on_power=_told(_on_power) if rules.only_on_power else None,
