@@ -68,6 +68,33 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(teller, 
     assert file.exists() != pause.until_away
 
 
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("asked_for", ["a pause of an hour", "to contribute anyway"])
+async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_as_it_was_to(tmp_path, asked_for, killed):
+    clock, file, battery = [2_150_000_000.0], tmp_path / "asked.json", Readings(on_power=False)
+    teller = Teller(tmp_path, clock=lambda: clock[0])
+    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), asked=Asked(file))
+    engine.begin()
+    engine.consider(battery)
+    pause = asked_for == "a pause of an hour"
+    engine._reached.set()  # nothing moves here
+    await engine.obey(commands.Pause(id="1", until=clock[0] + 3600) if pause else commands.Resume(id="1"))
+
+    clock[0] = 1_800_000_000.0
+    if killed:
+        engine.stop()
+        engine = await then(teller, tmp_path, Asked(file))
+    engine.consider(battery)
+    decision = teller.state.decision
+    assert decision.standing == ("paused" if pause else "contributing"), "it holds"
+    assert (engine._until("paused") if pause else decision.anyway_until) == clock[0] + 3600
+    clock[0] += 3600
+    engine.consider(battery)
+    assert teller.state.decision.standing == "waiting", "it is over, and the rules hold again"
+    engine.stop()
+    teller.close()
+
+
 async def test_a_round_that_was_to_be_the_last_is_so_in_the_next_engine(teller, tmp_path):
     asked = Asked()
     await before(teller, tmp_path, asked, commands.Pause(id="1", after_round=True, until=4600.0))
@@ -89,7 +116,7 @@ async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(teller
     asked = Asked()
     later, hour = commands.Pause(id="1", after_round=True), commands.Pause(id="2", until=4600.0)
     await before(teller, tmp_path, asked, later, hour)
-    assert asked.wishes == Wishes(paused=True, until=4600.0)
+    assert asked.wishes == Wishes(paused=True, until=4600.0, asked_at=1000.0)
 
 
 async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(teller, tmp_path):
@@ -101,7 +128,7 @@ async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_a
     engine.start_again("Going on with another model.")
     async with asyncio.timeout(5):
         await engine.obey(commands.Pause(id="2", until=1000.02))
-    assert asked.wishes == Wishes(paused=True, until=1000.02)
+    assert asked.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
     asked.keep(Wishes(paused=True))  # as the next one does
     await asyncio.sleep(0.1)
     assert asked.wishes == Wishes(paused=True)

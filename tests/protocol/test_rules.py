@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, moment
+from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step, moment
 from waggle.settings import When
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
@@ -151,3 +151,12 @@ def test_nothing_goes_on_against_a_full_disk_but_a_pause_is_still_a_pause():
         decision = decide(OFF, GOOD, wishes, NOW, hindrance=full)
         assert (decision.standing, decision.reason, decision.ends) == ("waiting", full.says, full.ends)
     assert decide(OFF, GOOD, Wishes(paused=True), NOW, hindrance=full).standing == "paused"
+
+
+@pytest.mark.parametrize("later", [0.0, 9.0])
+def test_wishes_move_with_a_clock_that_is_set_back_and_with_no_other(later):
+    wishes = Wishes(paused=True, until=NOW + 60, anyway_until=NOW + 9, asked_at=NOW)
+    assert in_step(wishes, NOW + later) == wishes
+    assert in_step(wishes, NOW - 50) == Wishes(paused=True, until=NOW + 10, anyway_until=NOW - 41, asked_at=NOW - 50)
+    assert in_step(wishes, 0.0) == Wishes(paused=True, until=60.0, anyway_until=9.0, asked_at=0.0)
+    assert in_step(Wishes(paused=True), 0.0) == Wishes(paused=True)

@@ -26,7 +26,7 @@ from waggle.engine.trying import Trying
 from waggle.errors import EngineError, WaggleError
 from waggle.protocol import commands, events
 from waggle.protocol.person import Day
-from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide
+from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.sent import SentMessage, SentTold
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.rl.batch import nothing
@@ -150,6 +150,7 @@ class Lifecycle:
             if self._round_ended and self._wishes.after_round:
                 self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
             now = self._teller.now()
+            self._wishes = in_step(self._wishes, now)
             decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
             goes_on = decision.standing == "contributing"
             if goes_on:
@@ -160,7 +161,8 @@ class Lifecycle:
             self._teller.tell(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
-            holding = self._wishes if self._wishes.after_round else Wishes()
+            asked_at = None if decision.anyway_until is None else self._wishes.asked_at
+            holding = self._wishes if self._wishes.after_round else Wishes(asked_at=asked_at)
             self._wishes = replace(holding, anyway_until=decision.anyway_until)
         self._asked.keep(self._wishes)
         self._set_timer(now)
@@ -219,8 +221,9 @@ class Lifecycle:
         anyway = self._wishes.anyway_until if later else None
         with self._deciding:
             self._wishes = Wishes(
-                paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway
-            )
+                paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway,
+                asked_at=self._teller.now(),
+            )  # fmt: skip
             self._round_ended = self._round_ended and later
         if later:
             self._asked.keep(self._wishes)
@@ -237,11 +240,12 @@ class Lifecycle:
 
     def _resume(self, anyway_until: float | None) -> None:
         """End a pause; where it is the rules that hold back, they wait themselves."""
+        now = self._teller.now()
         with self._deciding:
             if self._decision.standing == "waiting":
-                wished = self._wishes.anyway_until if self._hindrance else self._teller.now() + ANYWAY_SECONDS
+                wished = self._wishes.anyway_until if self._hindrance else now + ANYWAY_SECONDS
                 anyway_until = anyway_until or wished
-            self._wishes, self._round_ended = Wishes(anyway_until=anyway_until), False
+            self._wishes, self._round_ended = Wishes(anyway_until=anyway_until, asked_at=now), False
         self.consider(self._readings)
 
     def _go_on(self) -> None:

@@ -40,6 +40,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     until_away: bool = False  # of the pause
     after_round: bool = False  # the pause begins once the round has ended
     anyway_until: Moment | None = None  # rules hold nothing back before
+    asked_at: Moment | None = None
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,15 @@ def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[f
     if abs(at - now) < SAME_NAME:
         return f"{DAYS[then.tm_wday]} {clock(at)}"
     return f"{then.tm_mday} {MONTHS[then.tm_mon - 1]} {then.tm_year} {clock(at)}"
+
+
+def in_step(wishes: Wishes, now: float) -> Wishes:
+    """What was asked for while the clock was ahead has as long to go as it was given: it must not last for years."""
+    if wishes.asked_at is None or wishes.asked_at <= now:
+        return wishes
+    ahead = wishes.asked_at - now
+    until, anyway_until = (at if at is None else max(0.0, at - ahead) for at in (wishes.until, wishes.anyway_until))
+    return msgspec.structs.replace(wishes, until=until, anyway_until=anyway_until, asked_at=now)
 
 
 def decide(
