@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from gui.recorded import ready
+from waggle import cli
 from waggle.engine import control, ctl, desk, lifecycle
 from waggle.errors import EngineError
 from waggle.paths import Home
@@ -156,6 +157,25 @@ def test_a_span_of_ages_is_refused_in_words():
     assert ctl.seconds_of("90m") == 5400.0
     with pytest.raises(EngineError, match="too long"):
         ctl.seconds_of("99999999999999d")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("pause 1h", "Write `waggle ctl pause --for 1h`"),
+        ("status all", "`waggle ctl status` knows no all"),
+        ("resume now please", "knows no now please"),
+        ("pause --for 1h --until-away", "not both"),
+    ],
+)
+def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(given, words):
+    with pytest.raises(EngineError, match=words):
+        ctl.command_of(cli.parsed(["ctl", *given.split()]), 0.0)
+
+
+def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
+    command = ctl.command_of(cli.parsed(["ctl", "pause", "--for", "1h", "--after-round"]), 1000.0)
+    assert (command.until, command.after_round, command.until_away) == (4600.0, True, False)
 
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):

@@ -75,8 +75,13 @@ def list_peers(state: State, now: float) -> str:
 
 def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:
     """What a verb asks for; raises EngineError and SettingsError for what cannot be meant."""
+    if arguments.what and arguments.verb not in ("set", *CHOICES):
+        meant = "pause --for 1h" if arguments.verb == "pause" else arguments.verb
+        raise EngineError(f"`waggle ctl {arguments.verb}` knows no {' '.join(arguments.what)}.", f"Write `waggle ctl {meant}`.")
     match arguments.verb:
         case "pause":
+            if arguments.span and arguments.until_away:
+                raise EngineError("A pause ends after a while or once you are away.", "Write --for or --until-away, not both.")
             until = now + seconds_of(arguments.span) if arguments.span else None
             return commands.Pause(id=_new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away)
         case "mute" | "block" | "welcome":
