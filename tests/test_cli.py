@@ -119,6 +119,27 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
         cli.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")])
 
 
+@pytest.mark.parametrize("lines", [1, 5000])
+def test_a_command_ends_quietly_when_nobody_reads_it_any_more(tmp_path, lines):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/waggle.log").write_text("2026-03-09 10:15:00,000 INFO    waggle: hello\n" * lines)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "wb") as gone:
+        command = [sys.executable, "-m", "waggle", "log", "--home", str(tmp_path)]
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": "app"})
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
+    def broken(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(cli, "_log", broken)
+    with pytest.raises(BrokenPipeError):
+        cli.main(["log"])
+
+
 def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("identity.key", "logs/waggle.log", "history.sqlite"):

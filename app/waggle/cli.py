@@ -22,19 +22,39 @@ def main(argv: list[str] | None = None) -> int:
     """Parse, then open one door; the exit code."""
     arguments = parsed(sys.argv[1:] if argv is None else argv)
     try:
-        return int(arguments.door(arguments))
+        code = int(arguments.door(arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what cannot be said is met here, not after the end
+        return code
     except WaggleError as error:
         if arguments.door is _window and _has_screen() and not _is_read():
             from waggle.gui import app
 
             app.show_refused(error)
         return _refused(error)
+    except BrokenPipeError:
+        if not _is_left():
+            raise
+        return 0
     except (PermissionError, NotADirectoryError) as error:
         if not _is_about(paths.home_in(arguments.home).root, error.filename):
             raise
         return _refused(WaggleError(f"{error.filename} cannot be used: {error.strerror}.", "Choose another with --home."))
     except KeyboardInterrupt:
         return 130
+
+
+def _is_left() -> bool:
+    """Whether nobody reads what is said any more, as `head` when it has enough; the rest goes nowhere then."""
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _is_about(home: Path, name: object) -> bool:
