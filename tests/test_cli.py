@@ -104,11 +104,12 @@ def test_a_name_that_stands_for_something_else_is_no_invite(given):
 
 
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
-def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door):
+@pytest.mark.parametrize(("home", "why"), [("file/home", "Not a directory."), ("file", "File exists.")])
+def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why):
     (tmp_path / "file").touch()
-    assert cli.main([door, "--home", str(tmp_path / "file" / "home")]) == 1
+    assert cli.main([door, "--home", str(tmp_path / home)]) == 1
     said = capfd.readouterr()
-    assert "Not a directory." in said.out + said.err
+    assert why in said.out + said.err
     assert "Traceback" not in said.err
 
 

@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         if not _is_left():
             raise
         return 0
-    except (PermissionError, NotADirectoryError) as error:
+    except OSError as error:
         if not _is_about(paths.home_in(arguments.home).root, error.filename):
             raise
         return _refused(WaggleError(f"{error.filename} cannot be used: {error.strerror}.", "Choose another with --home."))

@@ -4,7 +4,9 @@ import sys
 
 import pytest
 
+from waggle import paths
 from waggle.engine import seed
+from waggle.errors import SwarmError
 
 resource = pytest.importorskip("resource", reason="Windows has no such limit")
 
@@ -34,3 +36,9 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(before[1], 65_536), before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_host_that_is_no_address_of_this_computer_is_named(tmp_path):
+    with pytest.raises(SwarmError, match=r"192\.0\.2\.1 cannot be listened on: "):
+        seed._port_of_old(paths.Home(tmp_path), "192.0.2.1")
+    assert not (tmp_path / "seed_port").exists()

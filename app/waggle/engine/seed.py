@@ -11,6 +11,7 @@ import sys
 
 from waggle import paths, settings
 from waggle.engine import others
+from waggle.errors import SwarmError
 from waggle.swarm import admission, identity, seed
 from waggle.tasks.verifier import Verifier
 
@@ -50,13 +51,17 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
 
 
 def _port_of_old(home: paths.Home, host: str) -> int:
+    """The port of the start before, or one that is free; raises SwarmError."""
     with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
         kept = home.seed_port.read_text(encoding="ascii")
         if PORT.fullmatch(kept) and int(kept) <= 65_535:
             return int(kept)
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        port = int(probe.getsockname()[1])
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+    except OSError as error:
+        raise SwarmError(f"{host} cannot be listened on: {error.strerror}.", "Choose another address or port.") from error
     paths.put(home.seed_port, str(port).encode())
     return port
 
