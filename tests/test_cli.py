@@ -103,6 +103,18 @@ def test_a_name_that_stands_for_something_else_is_no_invite(given):
     assert (cli.parsed(given).invite, str(cli.parsed(given).home)) == ("", "/data/my.waggle")
 
 
+@pytest.mark.parametrize("given", [["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"]])
+def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(given, capsys):
+    """As a shell hands over what is written in Latin-1."""
+    with pytest.raises(SystemExit):
+        cli.parsed(given)
+    assert "is not written in UTF-8" in capsys.readouterr().err
+
+
+def test_the_name_of_a_folder_may_be_no_text():
+    assert str(cli.parsed(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
+
+
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
 @pytest.mark.parametrize(("home", "why"), [("file/home", "Not a directory."), ("file", "File exists.")])
 def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why):

@@ -142,8 +142,9 @@ def parser() -> argparse.ArgumentParser:
     _shared(ctl)
     ctl.add_argument("verb", choices=CTL)
     ctl.add_argument(
-        "what", nargs="*", help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, nothing for the default"
-    )
+        "what", nargs="*", type=_text,
+        help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, nothing for the default",
+    )  # fmt: skip
     ctl.add_argument("--for", dest="span", metavar="SPAN", help="with pause: resume by itself after 90m, 1h or 2d")
     ctl.add_argument("--until-away", action="store_true", help="with pause: resume once nobody uses this computer")
     ctl.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
@@ -219,6 +220,15 @@ def _about_the_program(doors: "argparse._SubParsersAction[argparse.ArgumentParse
     goodbye.set_defaults(door=_goodbye)
 
 
+def _text(word: str) -> str:
+    """What others are told; raises argparse's own error for bytes that are no text, as the name of a file may have."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{word!a} is not written in UTF-8") from None
+    return word
+
+
 def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
     made.add_argument(
         "--home",
@@ -231,6 +241,7 @@ def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
         "--set",
         dest=settings,
         action="append",
+        type=_text,
         default=argparse.SUPPRESS,
         metavar="SECTION.NAME=VALUE",
         help="a setting, for this run only",
