@@ -2,20 +2,24 @@
 
 import asyncio
 import inspect
+import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from gui.recorded import ready
 from waggle import cli
-from waggle.engine import control, ctl, desk, lifecycle
+from waggle.engine import control, ctl, desk, goodbye, lifecycle
 from waggle.errors import EngineError
 from waggle.paths import Home
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import State
+
+ONLY_UNIX = pytest.mark.skipif(not control.UNIX, reason="there is a port of the loopback instead")
 
 
 async def obey(command):
@@ -196,3 +200,44 @@ def test_a_long_folder_name_still_gets_a_socket(tmp_path):
     path = control.socket_path(Home(tmp_path / ("x" * 200)))
     assert len(str(path)) <= control.LONGEST_PATH
     assert path != control.socket_path(Home(tmp_path / ("y" * 200)))
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """A home whose own folder is too long a name for a socket, beside other temporary folders."""
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        yield Home(tmp_path / ("x" * 90)).prepare()
+
+
+@ONLY_UNIX
+async def test_an_engine_of_a_long_folder_name_is_found_by_this_user_alone_and_goodbye_takes_its_place_away(far):
+    async with control.serving(far, obey):
+        assert await asyncio.to_thread(control.ask, far, commands.Resume(id="42")) == [events.CommandDone(id="42")]
+    place = control.socket_path(far).parent
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert not place.is_relative_to(far.root)
+    goodbye._stop(far)
+    assert not place.exists()
+
+
+@ONLY_UNIX
+@pytest.mark.parametrize("made", ["a folder of another user", "a folder for everybody", "a link", "a file"])
+async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user_could_listen(far, made, monkeypatch):
+    if made == "a folder of another user":
+        monkeypatch.setattr(os, "getuid", lambda: 1_234_567)
+    place = control.socket_path(far).parent
+    if made == "a file":
+        place.touch()
+    elif made == "a link":
+        far.control.chmod(0o700)
+        place.symlink_to(far.control)
+    else:
+        place.mkdir()
+        place.chmod(0o777 if made == "a folder for everybody" else 0o700)
+    with pytest.raises(EngineError, match="not yours alone"):
+        control.ask(far, commands.Status(id="1"))
+    with pytest.raises(EngineError, match="not yours alone"):
+        await control._listen(far, lambda reader, writer: None)
+    goodbye._stop(far)
+    assert place.exists(), "what is not ours is left alone"

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -39,6 +40,27 @@ def socket_path(home: Home) -> Path:
         return path
     name = hashlib.sha256(os.fsencode(home.root.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{name}" / "engine.sock"
+
+
+def _private(home: Home) -> Path:
+    """The same, where nobody else can listen: anybody may make a folder among temporary ones. Raises EngineError, OSError."""
+    path = socket_path(home)
+    if path.parent != home.control:
+        seen = path.parent.lstat()
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
+            raise EngineError(
+                f"The folder {path.parent} is not yours alone.", "Remove it, or choose a folder with a shorter name with --home."
+            )
+    return path
+
+
+def clear(home: Home) -> None:
+    """Remove what listening left outside the home; that must have been claimed."""
+    if UNIX and socket_path(home).parent != home.control:
+        with contextlib.suppress(OSError, EngineError):  # nothing is there, or nothing of ours
+            path = _private(home)
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
 
 
 def of_a_window(_writer: asyncio.StreamWriter) -> Callable[[], None]:
@@ -92,8 +114,9 @@ async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> Async
 async def _listen(home: Home, talk: loopback.Talk) -> asyncio.Server:
     if not UNIX:
         return await loopback.listen(home.control, talk, limit=wire.MAX_LINE)
-    path = socket_path(home)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # who made it is looked at next
+        socket_path(home).parent.mkdir(mode=0o700, parents=True)
+    path = _private(home)
     path.parent.chmod(0o700)
     path.unlink(missing_ok=True)
     return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
@@ -127,7 +150,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 
 
 def runs(home: Home) -> bool:
-    """Whether an engine listens for this folder; raises OSError where that cannot be told."""
+    """Whether an engine listens for this folder; raises OSError and EngineError where that cannot be told."""
     try:
         connect(home, KNOCK).close()
     except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
@@ -158,13 +181,14 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
 
 
 def connect(home: Home, seconds: float) -> socket.socket:
-    """A connection to the engine of a home; raises OSError where nobody listens."""
+    """A connection to the engine of a home; raises OSError where nobody listens, EngineError where somebody else could."""
     if not UNIX:
         return loopback.connect(home.control, seconds)
+    path = _private(home)
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(seconds)
-        connection.connect(str(socket_path(home)))
+        connection.connect(str(path))
     except OSError:
         connection.close()
         raise

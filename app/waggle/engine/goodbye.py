@@ -104,4 +104,6 @@ def _stop(home: paths.Home) -> None:
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
         control.ask(home, Stop(id="goodbye"), STOP_SECONDS)
-    control.claim(home, STOP_SECONDS).release()
+    claimed = control.claim(home, STOP_SECONDS)
+    control.clear(home)
+    claimed.release()
