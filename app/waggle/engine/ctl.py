@@ -4,7 +4,6 @@ import argparse
 import re
 import sys
 import time
-import uuid
 
 from waggle import paths, settings
 from waggle.engine import control
@@ -43,7 +42,7 @@ def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
 
 def status(home: paths.Home) -> State:
     """The engine's State now."""
-    answers = ask(home, commands.Status(id=_new_id()))
+    answers = ask(home, commands.Status(id=commands.new_id()))
     return next(event.state for event in answers if isinstance(event, Snapshot))
 
 
@@ -83,19 +82,21 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
             if arguments.span and arguments.until_away:
                 raise EngineError("A pause ends after a while or once you are away.", "Write --for or --until-away, not both.")
             until = now + seconds_of(arguments.span) if arguments.span else None
-            return commands.Pause(id=_new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away)
+            return commands.Pause(
+                id=commands.new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away
+            )
         case "mute" | "block" | "welcome":
             if len(arguments.what) != 1:
                 raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
-            return commands.ChoosePeer(id=_new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
+            return commands.ChoosePeer(id=commands.new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
         case "set":
-            return commands.ChangeSettings(id=_new_id(), values=dict(settings.assignment(one) for one in arguments.what))
+            return commands.ChangeSettings(id=commands.new_id(), values=dict(settings.assignment(one) for one in arguments.what))
         case "resume":
-            return commands.Resume(id=_new_id())
+            return commands.Resume(id=commands.new_id())
         case "stop":
-            return commands.Stop(id=_new_id())
+            return commands.Stop(id=commands.new_id())
         case _:
-            return commands.Status(id=_new_id())
+            return commands.Status(id=commands.new_id())
 
 
 def seconds_of(span: str) -> float:
@@ -107,10 +108,6 @@ def seconds_of(span: str) -> float:
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
     return seconds
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 def _say(text: str) -> int:
