@@ -536,9 +536,8 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, 
     monkeypatch.chdir(tmp_path / "program")
     above = Button(look, "")
     qtbot.addWidget(above)
-    where = QFileDialog(above).directory()
+    QFileDialog(above).setDirectory(str(tmp_path / "program"))  # as at first: Qt remembers where a dialog was last
     dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")
-    assert where.path() != str(tmp_path / "anna"), "Qt begins where the program was started, or a dialog was last"
     assert dialog.directory().path() == str(tmp_path / "anna")
 
 

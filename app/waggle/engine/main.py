@@ -188,8 +188,8 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
                 parts=frugality.parts, computer=lambda: choices.now.computer, may_share=choices.may_share,
             )  # fmt: skip
-        except WaggleError as error:
-            if not isinstance(error, Stopped) and not lifecycle.again:
+        except (Stopped, WaggleError) as error:
+            if isinstance(error, WaggleError) and not lifecycle.again:
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
             return _ended(lifecycle, teller, desk, teller.state.round)

@@ -12,9 +12,7 @@ def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, s
     """To be opened, without a nested loop: `then` hears the path that is chosen. `saves` is the name offered for a new file."""
     dialog = QFileDialog(parent, title)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    if (
-        dialog.directory() == QDir.current()
-    ):  # nothing was chosen before: where Waggle was started is no place for a person's files
+    if dialog.directory() == QDir.current():  # no dialog was open before, and where Waggle was started nobody keeps files
         dialog.setDirectory(_own_files())
     if saves:
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
