@@ -10,9 +10,10 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import LONGEST, ago, decimal, figure, one_line, plural, reward, told, tr, visible
+from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
+from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
@@ -187,7 +188,7 @@ class QuestionCard(QFrame):
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._question.say(one_line(card.question))
-        self._whole.setText("\n".join(visible(line) for line in card.question[:LONGEST].splitlines()))
+        self._whole.setText("\n".join(visible(line) for line in card.question[:LONGEST_SHOWN].splitlines()))
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
         while len(self._tiles) < len(card.completions):

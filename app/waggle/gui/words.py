@@ -6,6 +6,7 @@ import time
 
 from waggle.gui import language
 from waggle.protocol import events
+from waggle.protocol.wire import LONGEST_SHOWN
 
 
 def tr(words: str) -> str:
@@ -124,17 +125,16 @@ INVISIBLE = (
 )  # fmt: skip
 SHOWN = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
 SHOWN |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
-LONGEST = 4000
 
 
 def visible(text: str) -> str:
     """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
-    return text[:LONGEST].translate(SHOWN)
+    return text[:LONGEST_SHOWN].translate(SHOWN)
 
 
 def one_line(text: str) -> str:
     """The same for a heading: line ends become spaces."""
-    return visible(" ".join(text[:LONGEST].split()))
+    return visible(" ".join(text[:LONGEST_SHOWN].split()))
 
 
 LONGEST_LINE = 100

@@ -10,6 +10,7 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
 MAX_LINE = 16 * 1024 * 1024
+LONGEST_SHOWN = 4000  # characters of a text of the model or of a peer that a window shows, and so is told
 
 _encoder = msgspec.json.Encoder()
 _events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
