@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
-from waggle.gui import keys, language
+from waggle.gui import keys, language, question_card
 from waggle.gui.charts import Chart, axis_ticks
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Number
@@ -36,7 +36,7 @@ from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ag
 from waggle.protocol.events import HeldOutScore, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
-from waggle.protocol.state import AnyEvent, State
+from waggle.protocol.state import AnyEvent, Card, State
 from waggle.settings import When
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +112,8 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
 def test_figures_are_written_as_is_the_custom() -> None:
     language.use("de")
     assert figure(12_480) == "12\u202f480"
+    card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_480, at=0.0)
+    assert "12\u202f480" in question_card._when(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
     assert told("The engine used more than the 1.5 GB of memory that you allow.").startswith(

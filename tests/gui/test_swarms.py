@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui import qr
+from waggle.gui import language, qr
 from waggle.gui.ask_view import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
@@ -526,6 +526,17 @@ def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
+
+
+def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    language.use("de")
+    try:
+        tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+        assert swarms._invitation._reach.text().startswith("Der Link funktioniert von überall.")
+    finally:
+        language.use("en")
 
 
 def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, qtbot: QtBot, tmp_path: Path,

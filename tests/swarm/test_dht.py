@@ -22,7 +22,7 @@ from waggle.errors import SwarmError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Dht, PeerAway, load_hivemind, open_dht, require_port
+from waggle.swarm.dht import Connected, Dht, PeerAway, load_hivemind, open_dht, require_port
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.services import Services
@@ -317,3 +317,14 @@ async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers
         given_up.cancel()
         await asyncio.wait([given_up])
         assert await other.pull(giver.peer_id, bytes(32), 5.0) == b"payload"
+
+
+@pytest.mark.parametrize(
+    ("address", "relayed", "route"),
+    [
+        ("/ip4/192.168.1.7/tcp/4001", False, "lan"), ("/ip6/fe80::1/tcp/4001", False, "lan"),
+        ("/ip4/8.8.8.8/udp/4001/quic-v1", False, "direct"), ("/ip4/192.168.1.7/tcp/4001", True, "relay"), ("", True, "relay"),
+    ],
+)  # fmt: skip
+def test_a_peer_is_on_ones_own_network_straight_elsewhere_or_behind_a_relay(address: str, relayed: bool, route: str) -> None:
+    assert Connected(peer_id=b"peer", address=address, relayed=relayed).route == route
