@@ -86,7 +86,7 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
     assert not swarms.way_back(home, LOOPBACK), "there is nothing before that"
 
 
-async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known):
+async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):
     third = replace(first_swarm(), name="A third swarm")
     (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
     for digest in (OTHER.digest.hex(), third.digest.hex()):
@@ -94,11 +94,19 @@ async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_wh
     swarms.go_back(home)
     assert book.read(home.swarms).active == "", "nobody ever played in the second one"
     await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-    known.begun()
+    there = Swarms(home, swarms.applied(home, LOOPBACK), again_to(reasons), unasked)
+    there.begun()
     assert not swarms.way_back(home, LOOPBACK)
-    await known.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
+    await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
     swarms.go_back(home)
     assert book.read(home.swarms).active == OTHER.digest.hex()
+
+
+async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    known.begun()
+    swarms.go_back(home)
+    assert book.read(home.swarms).active == ""
 
 
 async def test_choosing_where_one_is_does_nothing(known, reasons):

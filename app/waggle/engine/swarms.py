@@ -93,7 +93,7 @@ class Swarms:
     """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
 
     `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
-    `addresses` are this node's, once it has some.
+    `addresses` are this node's, once it has some. Raises SwarmError where the book cannot be read.
     """
 
     def __init__(
@@ -102,6 +102,7 @@ class Swarms:
         self._home, self._chosen, self._again, self._change, self._light = home, chosen, again, change, light
         self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._active = book.read(home.swarms).active  # as it was begun with: what is chosen meanwhile is for the next start
         self.charter: Charter | None = None  # that of now
         self.addresses: Addresses = _nowhere
 
@@ -135,9 +136,9 @@ class Swarms:
     def begun(self) -> None:
         """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
         known = book.read(self._home.swarms)
-        if not self._fixed() and known.before != known.active:
+        if not self._fixed() and known.before != self._active:
             with suppress(SwarmError):  # the disk is full: what was before stays the way back
-                book.write(self._home.swarms, replace(known, before=known.active))
+                book.write(self._home.swarms, replace(known, before=self._active))
 
     def _told(self) -> told.SwarmsTold:
         known, first = book.read(self._home.swarms), charters.first_swarm()
@@ -157,7 +158,7 @@ class Swarms:
 
     def _fixed(self) -> str:
         """Why the settings leave no choice."""
-        if self._chosen.swarm.charter and self._chosen.swarm.charter != book.read(self._home.swarms).active:
+        if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
 
