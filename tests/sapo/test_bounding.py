@@ -18,7 +18,7 @@ from waggle.rl.rules import rule
 from waggle.sapo import bounding
 from waggle.sapo.fakes import FakePolicy, FakeTokenizer
 from waggle.sapo.lesson import Measure, Weighed, external_draft, lesson, weigh
-from waggle.sapo.sharing import Gated
+from waggle.sapo.sharing import Gated, Offer, TrainingSet
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
@@ -174,3 +174,26 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     (bounded,) = bounding.familiar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
 
     assert bool(bounded.means[0] > 0) == learned
+
+
+def _bare(origin: bytes, number: int, rewards: Sequence[float] = (1.0, 0.0)) -> JudgedGroup:
+    group = Group(origin=origin * 38, id=QuestionId("bf", 1, number), completions=(Completion(text="x", ended=True),) * 2)
+    verdicts = tuple(Verdict(reward=reward, reason="") for reward in rewards)
+    return JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="What?"), verdicts=verdicts)
+
+
+@pytest.mark.parametrize(("spare", "external", "local"), [(4, 4, (0,)), (1, 3, (0, 1)), (0, 2, (0, 1, 3))])
+def test_who_sent_what_is_refused_gives_its_places_to_others_and_what_they_cannot_fill_to_own_groups_that_teach(
+    spare: int, external: int, local: tuple[int, ...]
+) -> None:
+    own = [_bare(b"o", i, (0.0, 0.0) if i == 2 else (1.0, 0.0)) for i in range(4)]
+    refused, more_of_it = [_bare(b"x", 0), _bare(b"y", 0)], [_bare(b"x", 1), _bare(b"y", 1)]
+    kept, dull = [_bare(b"a", 0), _bare(b"x", 2)], [_bare(b"b", 9, (0.0, 0.0))]
+    others = [_bare(bytes([97 + i]), 1) for i in range(spare)]
+    pool = [*refused, *more_of_it, *kept, *dull, *others]
+    offer = Offer(own, pool, 1, 4, 0.2, np.random.default_rng(1))
+    training = bounding.refilled(offer, TrainingSet((0,), (refused[0], kept[0], refused[1], kept[1])), refused)
+    assert training.local == local
+    assert (len(training.external), training.external[:2]) == (external, tuple(kept)), "what was not refused stays"
+    assert all(group in others for group in training.external[2:])
+    assert len({id(group) for group in training.external}) == external

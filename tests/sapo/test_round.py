@@ -221,16 +221,43 @@ class Startled(FakePolicy):
 def test_a_round_leaves_out_what_is_strange_where_its_bounds_say_so(verifier, bounds, learned):
     me = dataclasses.replace(node(verifier, pool=[external(1, text="gold! 1")]), policy=Startled(LINES))
     *_, last = play(0, 100, me, dataclasses.replace(RULES, bounds=bounds))
-    (lesson,) = [one for one in last.lessons if one.group.group.origin != me.origin]
-    assert (1 in lesson.effects) == learned
+    theirs = [one for one in last.lessons if one.group.group.origin != me.origin]
+    assert [one for one in theirs if 1 in one.effects] == (theirs if learned else [])
+    assert bool(theirs) == learned
+    assert not me.swarm.pool, "it is not looked at again"
+
+
+def by(letter, group):
+    return msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, origin=letter * 38))
+
+
+class StartledByGold(FakePolicy):
+    """Finds unlikely whatever has gold in it."""
+
+    def logprobs(self, texts, temperature):
+        return [
+            np.concatenate(
+                [np.full(len(ids), -9.0 if "gold" in FakeTokenizer().decode(ids) else 0.0) for ids in text.completions]
+            )
+            for text in texts
+        ]
+
+
+def test_the_places_of_what_is_too_strange_go_to_what_others_sent(verifier):
+    honest = [by(letter, external(i)) for letter in (b"a", b"b", b"c") for i in range(2)]
+    planted = [by(letter, external(i, text="gold! 1")) for letter in (b"x", b"y") for i in range(20)]
+    for number in range(4):
+        me = dataclasses.replace(node(verifier), policy=StartledByGold(("just words",)), swarm=FakeSwarm([*planted, *honest]))
+        gathered, learned = list(play(number, 100, me, RULES))[3:]
+        theirs = [one.group for one in learned.lessons if one.group in honest]
+        assert (len(theirs), gathered.external, gathered.local) == (6, 6, 0)
+        assert not [one for one in honest if one in me.swarm.pool]
+        assert len(me.swarm.pool) >= len(planted) - RULES.local, "nobody looks at more of it than may be learned"
 
 
 def test_a_round_gives_nobody_more_than_a_share_of_places_and_gradient(verifier):
     crowd = [external(number) for number in range(8)]
-    others = [
-        msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, origin=bytes([letter]) * 38))
-        for letter, one in zip(b"abc", map(external, range(20, 23)), strict=True)
-    ]
+    others = [by(letter, external(number)) for letter, number in zip((b"a", b"b", b"c"), range(20, 23), strict=True)]
     me = node(verifier, pool=[*crowd, *others], lines=("just words",))
     *_, gathered, last = play(0, 100, me, RULES)
     pulls = {}

@@ -1,14 +1,21 @@
-"""Applies the bounds to the groups that a round is about to learn: strange text is left out, and nobody pulls too strongly."""
+"""Applies the bounds to the groups that a round is about to learn: strange text is left out, and nobody pulls too strongly.
 
-from collections.abc import Mapping, Sequence
+What is left out gives its place to what others sent.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats
 from waggle.sapo import bounds
 from waggle.sapo.lesson import Weighed
 from waggle.sapo.seams import Policy, Tokenizer
+from waggle.sapo.sharing import Offer, TrainingSet
+from waggle.tasks.group import JudgedGroup
+from waggle.tasks.questions import QuestionId
 
 
 def familiar(
@@ -39,6 +46,22 @@ def familiar(
     return _without_strange(weighed, strange, [bounds.strangeness(logp) for logp in said])
 
 
+def refilled(offer: Offer, training: TrainingSet, refused: Collection[JudgedGroup]) -> TrainingSet:
+    """The same with others in the places of the external groups that were `refused`: drawn uniformly, then own ones that teach.
+
+    None of the parties whose groups were refused: whoever sent what teaches nothing gets no further place in this round.
+    """
+    gone, barren = set(map(_key, refused)), set(map(bounds.party, refused))
+    chosen = set(map(_key, training.external))
+    kept = tuple(group for group in training.external if _key(group) not in gone)
+    free = len(training.external) - len(kept)
+    spare = [group for group in offer.useful(offer.pool) if _key(group) not in chosen and bounds.party(group) not in barren]
+    fresh = tuple(spare[i] for i in offer.noise.permutation(len(spare))[:free])
+    rest = [i for i, group in enumerate(offer.own) if i not in training.local and teaches(group.rewards, offer.crumb_span)]
+    own = [rest[i] for i in offer.noise.permutation(len(rest))[: free - len(fresh)]]
+    return TrainingSet(local=tuple(sorted((*training.local, *own))), external=(*kept, *fresh))
+
+
 def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
     """The same with each party's pull brought down to its share of the sum."""
     own = sum(one.pull for one in weighed if not one.draft.external)
@@ -52,6 +75,10 @@ def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
         one.scaled(np.full(len(one.draft.lengths), scales[bounds.party(one.draft.group)])) if one.draft.external else one
         for one in weighed
     ]
+
+
+def _key(group: JudgedGroup) -> tuple[bytes, QuestionId]:
+    return group.group.origin, group.group.id
 
 
 def _outside(weighed: Weighed, k: int, tokenizer: Tokenizer) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from waggle.rl.noise import generator, uniforms
 from waggle.rl.rule import Rule
 from waggle.sapo import bounding, bounds
 from waggle.sapo.bounds import BOUNDED, Bounds
-from waggle.sapo.lesson import Draft, Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
+from waggle.sapo.lesson import Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
 from waggle.sapo.seams import Policy, Swarm, Tokenizer, Verifier
 from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
 from waggle.tasks.charter import Charter
@@ -29,6 +29,7 @@ from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 
 LOOKED = 256  # times for questions, before it is said that a policy can read none
+REFILLS = 2  # of a training set, for groups in it that turn out to teach nothing
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,11 @@ def play(
     sent = node.swarm.share(number, epoch, [one.group for one in judged.groups], node.model)
     yield Shared(number, len(judged.groups) if sent else 0, sent)
 
-    training = gather(number, node, rules, judged.groups)
-    waiting = len(node.swarm.waiting())
-    yield Gathered(number, len(training.local), len(training.external), waiting)
+    weighed = gather(number, node, rules, judged, sampled)
+    external = sum(one.draft.external for one in weighed)
+    yield Gathered(number, len(weighed) - external, external, len(node.swarm.waiting()))
 
-    yield learn(number, node, rules, training, judged, sampled, pause_point)
+    yield learn(number, node, rules, weighed, pause_point)
 
 
 def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Callable[[], None] = nothing) -> Drawn:
@@ -227,10 +228,10 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
     return Judged(number, judged, sum(len(one.tokens) for row in sampled for one in row))
 
 
-def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) -> TrainingSet:
-    """I local + J external groups, as the node's strategy chooses; what is drawn from the pool leaves it.
+def gather(number: int, node: Node, rules: Rules, judged: Judged, sampled: Sequence[Sequence[Sampled]]) -> list[Weighed]:
+    """I local + J external groups, as the node's strategy chooses, and what each is worth; what is drawn from the pool leaves it.
 
-    So does what is too long to be learned here: it takes nobody's place.
+    So does what can teach nothing here, for it is too long or too strange: it takes nobody's place.
     """
     waiting, too_long = list[JudgedGroup](), list[JudgedGroup]()
     for group in node.swarm.waiting():
@@ -239,7 +240,7 @@ def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) ->
     node.swarm.discard(too_long)
     pool = bounds.fair(waiting, rules.local + rules.external, rules.bounds.share, generator(node.seed, "fair", number))
     offer = Offer(
-        own=own,
+        own=judged.groups,
         pool=pool,
         local=rules.local,
         external=rules.external,
@@ -247,26 +248,22 @@ def gather(number: int, node: Node, rules: Rules, own: Sequence[JudgedGroup]) ->
         noise=generator(node.seed, "choose", number),
     )
     training = node.sharing.choose(offer)
+    weighed = _weighed(node, rules, training, judged, sampled)
+    refused: list[JudgedGroup] = []
+    for _ in range(REFILLS):
+        idle = [one.draft.group for one in weighed if one.draft.external and not one.pull]
+        if not idle:
+            break
+        node.swarm.discard(idle)
+        refused += idle
+        training = bounding.refilled(offer, training, refused)
+        weighed = _weighed(node, rules, training, judged, sampled)
     node.swarm.take(training.external)
-    return training
+    return weighed
 
 
-def learn(
-    number: int,
-    node: Node,
-    rules: Rules,
-    training: TrainingSet,
-    judged: Judged,
-    sampled: Sequence[Sequence[Sampled]],
-    pause_point: Callable[[], None],
-) -> Learned:
+def learn(number: int, node: Node, rules: Rules, weighed: Sequence[Weighed], pause_point: Callable[[], None]) -> Learned:
     """One optimiser step on the training set; none where nothing pulls."""
-    own = [local_draft(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
-    others = [external_draft(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
-    weighed = _weighed(node, rules, [*own, *others])
-    if rules.bounds.surprise:
-        said = [one.logp for row in sampled for one in row]
-        weighed = bounding.familiar(weighed, said, node.policy, node.tokenizer, rules.temperature)
     lessons = [lesson(one, critic=rules.rule.critic) for one in bounding.shared_out(weighed, rules.bounds.share)]
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))
     batches = [lesson.batch for lesson in lessons if lesson.batch is not None]
@@ -280,8 +277,16 @@ def learn(
     return Learned(number, tuple(lessons), metrics, rate, share)
 
 
-def _weighed(node: Node, rules: Rules, drafts: Sequence[Draft]) -> list[Weighed]:
-    """What the update rule and the sharing strategy make of a training set, each told what it asks the policy for."""
+def _weighed(
+    node: Node, rules: Rules, training: TrainingSet, judged: Judged, sampled: Sequence[Sequence[Sampled]]
+) -> list[Weighed]:
+    """What the update rule, the sharing strategy and the bounds make of a training set, its local groups first.
+
+    Each is told what it asks the policy for.
+    """
+    own = [local_draft(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
+    others = [external_draft(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
+    drafts = [*own, *others]
     measure = Measure(
         groups=rules.local + rules.external,  # the denominator, even where the training set came out smaller
         tokens=sum(sum(draft.lengths) for draft in drafts),
@@ -292,14 +297,17 @@ def _weighed(node: Node, rules: Rules, drafts: Sequence[Draft]) -> list[Weighed]
     if rules.rule.critic and drafts:
         values = node.policy.values([draft.written for draft in drafts])
     likely: dict[int, Floats] = {}
-    strange = [i for i, draft in enumerate(drafts) if draft.external]
-    if node.sharing.needs_logp and strange:
-        logp = node.policy.logprobs([drafts[i].written for i in strange], rules.temperature)
-        likely = dict(zip(strange, logp, strict=True))
-    return [
+    if node.sharing.needs_logp and others:
+        logp = node.policy.logprobs([draft.written for draft in others], rules.temperature)
+        likely = dict(enumerate(logp, len(own)))
+    weighed = [
         weigh(draft, rules.rule, node.sharing, measure, values=value, logp=likely.get(i))
         for i, (draft, value) in enumerate(zip(drafts, values, strict=True))
     ]
+    if not rules.bounds.surprise:
+        return weighed
+    said = [one.logp for row in sampled for one in row]
+    return bounding.familiar(weighed, said, node.policy, node.tokenizer, rules.temperature)
 
 
 def completion_of(tokenizer: Tokenizer, sampled: Sampled) -> Completion:
