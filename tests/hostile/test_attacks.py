@@ -25,6 +25,7 @@ from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
+from waggle.swarm.sources import NEW
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.verifier import Verifier
@@ -124,6 +125,29 @@ async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most(
     arrived = await victim.ear.hear(GroupsArrived)
     assert len(arrived.groups) == 128
     assert len(victim.node.waiting()) == 64
+
+
+async def test_new_names_on_one_computer_fill_a_quarter_of_the_pool_together(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live
+) -> None:
+    for name in ("first name", "second name"):
+        hostile = await attacker(name)
+        await hostile.attack(attacks.flood, scene_of(hostile))
+        await victim.ear.hear(GroupsArrived, lambda news, origin=hostile.identity.peer_id: news.origin == origin)
+    assert {group.source for group in victim.node.waiting()} == {NEW}
+    assert len(victim.node.waiting()) == 64
+
+
+async def test_what_waits_of_a_stranger_is_gone_with_its_first_offence(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile = await attacker("false friend")
+    await hostile.attack(attacks.flood, scene_of(hostile))
+    await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
+    honest = await honest_arrives()
+    await hostile.attack(attacks.control_characters, dataclasses.replace(scene_of(hostile), round=2))
+    await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+    assert {group.group.origin for group in victim.node.waiting()} == {honest.identity.peer_id}
 
 
 async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from waggle.swarm.identity import Identity
 from waggle.swarm.news import News, PeerSeen
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.trust import KNOWN_FROM, TRUSTED_FROM, Trust
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
@@ -109,6 +111,12 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
         question=Question(dataset="bf", seed=index, text="?"),
         verdicts=tuple(Verdict(reward=reward, reason="") for reward in rewards),
     )
+
+
+def be_of_use(trust: Trust, peer: bytes) -> None:
+    """As little as makes it trusted."""
+    for number in range(KNOWN_FROM):
+        trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
 
 def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.live import SOON, Start, free_port, fresh_identity, judged, options, serving
+from swarm.live import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.connection import Connection, end
@@ -20,7 +20,6 @@ from waggle.swarm.dht import Connected
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.services import Services
-from waggle.swarm.trust import TRUSTED_FROM
 from waggle.tasks.charter import Charter
 
 NOTHING = Services()
@@ -200,7 +199,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     path = tmp_path / "known_peers.json"
     friend = await start("friend", seeds=(seed_address,))
     one = await start("one", seeds=(seed_address,), known_peers=path)
-    one.node._trust.received(friend.identity.peer_id, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    be_of_use(one.node._trust, friend.identity.peer_id)
     one.node._connection.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(known_peers.read(path)) < 2:

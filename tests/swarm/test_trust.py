@@ -2,9 +2,19 @@
 
 import pytest
 
-from swarm.live import judged
+from swarm.live import be_of_use, judged
 from waggle.swarm.identity import name_of
-from waggle.swarm.trust import DOUBT_S, FORGIVEN_S, MAX_PEERS, MOST_STRIKES, TRUSTED_FROM, TRUSTED_PART, Standing, Trust
+from waggle.swarm.trust import (
+    DOUBT_S,
+    FORGIVEN_S,
+    KNOWN_FROM,
+    MAX_PEERS,
+    MOST_STRIKES,
+    TRUSTED_FROM,
+    TRUSTED_PART,
+    Standing,
+    Trust,
+)
 
 PEER = bytes([1]) * 38
 
@@ -55,7 +65,7 @@ def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> N
     gone, here = crowd[:100], crowd[100:]
     for peer in gone:
         trust.answered(peer, 1.0)
-    trust.received(gone[0], 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    be_of_use(trust, gone[0])
     ways = dict.fromkeys(here, ("direct", ""))
     trust.connected(ways)
     known = {peer.id for peer in trust.changed()}
@@ -109,12 +119,22 @@ def test_each_offence_doubles_the_time_in_doubt_and_a_quiet_day_forgives() -> No
 
 def test_trust_is_earned_by_groups_of_use_and_lost_by_refused_ones() -> None:
     trust = Trust()
-    trust.received(PEER, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM - 1)])
-    assert trust.trusted() == set()
-    trust.received(PEER, 2, "m", [judged(1, index) for index in range(40)])
+    for number in range(KNOWN_FROM):
+        trust.received(PEER, number, "m", [judged(1, 0), judged(1, 1)])
+    assert trust.trusted() == set(), "not enough of use yet"
+    trust.received(PEER, 9, "m", [judged(1, index) for index in range(40)])
     assert trust.trusted() == {PEER}
     trust.rejected(PEER, "malformed", 3)
     assert trust.trusted() == set()
+
+
+def test_one_flood_of_groups_makes_nobody_known_or_trusted() -> None:
+    trust = Trust()
+    trust.received(PEER, 1, "m", [judged(1, index) for index in range(128)])
+    assert (trust.of(PEER).known, trust.trusted()) == (False, set())
+    for number in range(2, KNOWN_FROM + 1):
+        trust.received(PEER, number, "m", [judged(1, 128 + number)])
+    assert (trust.of(PEER).known, trust.trusted()) == (True, {PEER})
 
 
 def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> None:
@@ -127,9 +147,9 @@ def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> 
 
 def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
     trust = Trust()
-    trust.received(PEER, 1, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    be_of_use(trust, PEER)
     assert trust.trusted() == {PEER}
-    trust.received(PEER, 2, "m", [judged(1, index, useful=False) for index in range(TRUSTED_FROM * TRUSTED_PART)])
+    trust.received(PEER, 9, "m", [judged(1, index, useful=False) for index in range(2 * TRUSTED_FROM * TRUSTED_PART)])
     assert trust.trusted() == set()
 
 

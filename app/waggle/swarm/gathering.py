@@ -21,6 +21,7 @@ from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
+from waggle.swarm.sources import NEW
 from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
@@ -222,7 +223,8 @@ class Gathering:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
             return
-        fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=standing.source) for group in judged.groups))
+        source = standing.source or ("" if standing.known else NEW)
+        fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
             found = judged.record
             self._trust.received(origin, found.round, found.model, fresh)
@@ -230,6 +232,8 @@ class Gathering:
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
         self._trust.rejected(origin, reason, count)
+        if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
+            self._pool.drop(origin)
         self._tell(RecordDropped(origin=origin, reason=reason))
 
     def _remember(self, payload: directory.Payload) -> None:

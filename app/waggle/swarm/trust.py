@@ -13,6 +13,7 @@ from waggle.swarm.sources import RELAYED, Route
 from waggle.tasks.group import JudgedGroup
 
 MAX_PEERS = 500
+KNOWN_FROM = 3  # records that were judged here: up to then a peer is a newcomer
 TRUSTED_FROM = 8  # groups of use, and
 TRUSTED_SHARE = 20  # as many times those refused, and
 TRUSTED_PART = 50  # one in so many of all that came: whoever sends what is of no use loses it again
@@ -34,7 +35,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = RELAYED  # its address range, or empty: itself (see sources.py); unknown counts as relayed
     model: str = ""
     round: Count = 0
-    received: Count = 0
+    records: Count = 0  # of it that brought something new and were judged
+    received: Count = 0  # groups in them
     useful: Count = 0  # of received: rewards that differ enough to teach
     used: Count = 0  # of received: trained on here
     taken: Count = 0  # our groups that this peer pulled
@@ -49,9 +51,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen_at: float = 0.0  # unix seconds
 
     @property
+    def known(self) -> bool:
+        """Whether it has been here for a while: a name is made in no time, and one flood of groups makes nobody known."""
+        return self.records >= KNOWN_FROM
+
+    @property
     def trusted(self) -> bool:
         """Whether it has been of use, and honest while it was."""
-        return self.useful >= max(TRUSTED_FROM, TRUSTED_SHARE * self.rejected, self.received / TRUSTED_PART)
+        return self.known and self.useful >= max(TRUSTED_FROM, TRUSTED_SHARE * self.rejected, self.received / TRUSTED_PART)
 
 
 class Trust:
@@ -82,6 +89,7 @@ class Trust:
                 peer,
                 round=round_number,
                 model=model,
+                records=peer.records + 1,
                 received=total,
                 useful=peer.useful + sum(teaches(group.rewards) for group in groups),
                 mean_reward=(peer.mean_reward * peer.received + means) / total if total else 0.0,
