@@ -25,9 +25,8 @@ from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
-from waggle.swarm.sources import NEW
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import RIGHT, Completion
+from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.verifier import Verifier
 
 SceneOf = Callable[[Attacker], Scene]
@@ -134,7 +133,7 @@ async def test_new_names_on_one_computer_fill_a_quarter_of_the_pool_together(
         hostile = await attacker(name)
         await hostile.attack(attacks.flood, scene_of(hostile))
         await victim.ear.hear(GroupsArrived, lambda news, origin=hostile.identity.peer_id: news.origin == origin)
-    assert {group.source for group in victim.node.waiting()} == {NEW}
+    assert {group.source for group in victim.node.waiting()} == {NEWCOMERS}
     assert len(victim.node.waiting()) == 64
 
 

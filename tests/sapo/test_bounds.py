@@ -10,7 +10,7 @@ from swarm.live import judged
 from waggle.sapo import bounds
 from waggle.sapo.bounds import UNBOUNDED
 from waggle.sapo.fakes import FakeTokenizer
-from waggle.tasks.group import JudgedGroup, Verdict
+from waggle.tasks.group import NEWCOMERS, JudgedGroup, Verdict
 
 A, B, C, D, E = (bytes([i]) * 38 for i in range(1, 6))
 
@@ -46,6 +46,13 @@ def test_all_peers_of_an_address_range_are_one_party() -> None:
     crowd = [msgspec.structs.replace(group, source="192.0.2.0/24") for group in of("abab")]
     kept = bounds.fair([*crowd, *of("cde")], 8, 0.25, noise())
     assert sum(group.source != "" for group in kept) == 2
+
+
+@pytest.mark.parametrize(("known", "newcomers"), [("", 8), ("aaaaaaaa", 4), ("aabbcc", 2), ("aaabbbccce", 1), ("aabbccdd", 0)])
+def test_newcomers_get_together_what_places_others_leave(known: str, newcomers: int) -> None:
+    fresh = [msgspec.structs.replace(group, source=NEWCOMERS) for group in of("e" * 20)]
+    kept = bounds.fair([*fresh, *of(known)], 8, 0.25, noise())
+    assert sum(group.source == NEWCOMERS for group in kept) == newcomers
 
 
 def test_the_order_is_kept_and_who_stays_is_drawn() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
 from waggle.sapo.seams import Tokenizer
-from waggle.tasks.group import RIGHT, JudgedGroup, Verdict
+from waggle.tasks.group import NEWCOMERS, RIGHT, JudgedGroup, Verdict
 
 OPEN, CLOSE = "<answer>", "</answer>"
 WINDOW = 8  # tokens in a row: a planted phrase stands out however long the text around it
@@ -44,7 +44,7 @@ def fair(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.rando
     """The pool with no more of any party than `share` of the places, or an equal part where there are few parties.
 
     Which of a party's groups stay is drawn uniformly, first one of each peer in it; the order is kept. A party that may have all
-    places loses none: then a draw from the pool is uniform over groups, as published.
+    places loses none: then a draw from the pool is uniform over groups, as published. Newcomers get what places others leave.
     """
     if share >= 1:
         return list(pool)
@@ -53,9 +53,10 @@ def fair(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.rando
         of.setdefault(party(group), []).append(i)
     most = max(ceil(places * share), ceil(places / max(1, len(of))))
     kept: set[int] = set()
-    for positions in of.values():
-        shuffled = positions if len(positions) <= most else [int(i) for i in noise.permutation(positions)]
-        kept.update(_by_turns(shuffled, [pool[i].group.origin for i in shuffled])[:most])
+    for whose, positions in sorted(of.items(), key=lambda each: each[0] == NEWCOMERS):
+        room = min(most, max(0, places - len(kept))) if whose == NEWCOMERS else most
+        shuffled = positions if len(positions) <= room else [int(i) for i in noise.permutation(positions)]
+        kept.update(_by_turns(shuffled, [pool[i].group.origin for i in shuffled])[:room])
     return [group for i, group in enumerate(pool) if i in kept]
 
 

@@ -21,11 +21,11 @@ from waggle.swarm.judging import Judged, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.sources import NEW
 from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
+from waggle.tasks.group import NEWCOMERS
 from waggle.tasks.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
@@ -33,7 +33,7 @@ MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
-NEWCOMERS = 2  # greeted at one look, beside K / 2 trusted peers
+UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
 
 
 class Gathering:
@@ -143,7 +143,7 @@ class Gathering:
         trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
         asked = [
             *self._some(company & trusted, self._options.peers_per_pull // 2),
-            *self._some(company - trusted, NEWCOMERS),
+            *self._some(company - trusted, UNKNOWN),
         ]
         heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
         return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
@@ -223,7 +223,7 @@ class Gathering:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
             return
-        source = standing.source or ("" if standing.known else NEW)
+        source = standing.source or ("" if standing.known else NEWCOMERS)
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
             found = judged.record

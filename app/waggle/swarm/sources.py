@@ -5,7 +5,6 @@ from typing import Literal
 
 Route = Literal["direct", "lan", "relay", "gone"]  # straight, straight within one's own network, through a seed, not at all
 RELAYED = "relay"  # all relayed peers share one source: their own addresses are not seen
-NEW = "new"  # so do the newcomers among those who count for themselves: one computer at home makes up any number of names
 IPV4_BITS, IPV6_BITS = 24, 48  # what one subscriber or one rented machine easily has to itself
 
 

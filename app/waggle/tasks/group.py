@@ -40,6 +40,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     length: int = 0  # 0 when there was nothing to judge
 
 
+# The source of all newcomers who would count for themselves: one computer at home makes up any number of names.
+NEWCOMERS = "newcomers"
 UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
 
 
@@ -51,7 +53,7 @@ class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     round: int = 0  # of the origin
     model: str = ""  # of the origin, as it names it
-    source: str = ""  # the address range it came from; empty: the origin counts for itself
+    source: str = ""  # the address range it came from, or NEWCOMERS; empty: the origin counts for itself
 
     @property
     def rewards(self) -> tuple[float, ...]:
