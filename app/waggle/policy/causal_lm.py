@@ -127,12 +127,12 @@ class CausalLM:
         return weight
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
-        """(N, D) of the last layer -> (N, V) in fp32, divided by the temperature."""
+        """(N, D) of the last layer -> (N, V) in the precision of the products, divided by the temperature."""
         normed = self.normed(hidden)
         cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
         if self._ready_head is not None:
-            return self._ready_head(cooled).float()
-        return F.linear(cooled, self.head.to(cooled.dtype)).float()
+            return self._ready_head(cooled)
+        return F.linear(cooled, self.head.to(cooled.dtype))
 
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
         """(N, D) of the last layer as the head and a critic read it."""

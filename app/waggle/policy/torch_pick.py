@@ -5,11 +5,19 @@ import torch.nn.functional as F
 
 from waggle.rl.pick import BLOCK, BLOCKS_FROM
 
+AT_ONCE = 1 << 20  # numbers of a large vocabulary's rows that a processor looks at together: they stay in its cache
 
 def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(rows, V) at the temperature wanted and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
+    """(rows, V) at the temperature wanted, in any precision, and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
-        return _from_all(logits, uniforms)
+        return _from_all(logits.float(), uniforms)
+    rows = max(1, AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
+    found = [_of_many(some.float(), noise, top_p) for some, noise in zip(logits.split(rows), uniforms.split(rows), strict=True)]
+    tokens, likely = zip(*found, strict=True)
+    return torch.cat(tokens), torch.cat(likely)
+
+
+def _of_many(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
     scores = logits - logits.amax(-1, keepdim=True)
     chances = scores.exp()
     total = chances.sum(-1)
@@ -29,7 +37,9 @@ def _from_all(logits: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tenso
 
 def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
     """Sums of sums: exact enough in fp64 that the order of adding never decides."""
-    blocks = F.pad(chances, (0, -chances.shape[1] % BLOCK)).view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
+    if short := -chances.shape[1] % BLOCK:  # padding by nothing would be a copy
+        chances = F.pad(chances, (0, short))
+    blocks = chances.view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
     ends = blocks.sum(-1).double().cumsum(-1)
     wanted = uniforms.double()[:, None] * ends[:, -1:]
     block = torch.searchsorted(ends, wanted, right=True).clamp_(max=ends.shape[1] - 1)  # (rows, 1)
