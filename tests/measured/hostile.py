@@ -23,9 +23,9 @@ def main() -> int:
     keep.require_clean()
     command = ["packaging/dev.py", "run", "lab", "hostile", "--out", str(FOLDER.relative_to(keep.ROOT)), "--resume"]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
-    keep.write(
-        Path(__file__).resolve(), {**json.loads((FOLDER / "figures.json").read_text()), **partition(), **audit(), **fuzzing()}
-    )
+    commits = {json.loads(line)["commit"] for line in (FOLDER / "sieges.jsonl").read_text().splitlines()}
+    figures = {**json.loads((FOLDER / "figures.json").read_text()), **partition(), **audit(), **fuzzing()}
+    keep.write(Path(__file__).resolve(), figures, commit=", ".join(sorted(commits)))
     return 0
 
 
