@@ -7,12 +7,16 @@ from waggle.rl.pick import BLOCK, BLOCKS_FROM
 
 AT_ONCE = 1 << 20  # numbers of a large vocabulary's rows that a processor looks at together: they stay in its cache
 
+
 def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(rows, V) at the temperature wanted, in any precision, and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
         return _from_all(logits.float(), uniforms)
     rows = max(1, AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
-    found = [_of_many(some.float(), noise, top_p) for some, noise in zip(logits.split(rows), uniforms.split(rows), strict=True)]
+    found = [
+        _of_many(some.float(), noise, top_p)
+        for some, noise in zip(torch.split(logits, rows), torch.split(uniforms, rows), strict=True)
+    ]
     tokens, likely = zip(*found, strict=True)
     return torch.cat(tokens), torch.cat(likely)
 
