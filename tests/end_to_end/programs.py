@@ -172,11 +172,13 @@ def running(program: Program) -> Iterator[Program]:
 
 @contextlib.contextmanager
 def virtual_screen(size: str = "1400x900") -> Iterator[dict[str, str]]:
-    """An environment with a screen of its own; Xvfb picks a free number and says which."""
+    """An environment with a screen of its own; Xvfb picks a free number and says which.
+
+    Without -noreset it begins anew whenever its last client leaves, and whoever comes meanwhile finds no screen.
+    """
     reading, writing = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24"], pass_fds=(writing,), stderr=subprocess.DEVNULL
-    )
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-noreset"]
+    server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
     os.close(writing)
     with os.fdopen(reading) as said:
         number = said.readline().strip()
