@@ -15,7 +15,6 @@ from waggle.sapo.lesson import Weighed
 from waggle.sapo.seams import Policy, Tokenizer
 from waggle.sapo.sharing import Offer, TrainingSet
 from waggle.tasks.group import JudgedGroup
-from waggle.tasks.questions import QuestionId
 
 
 def familiar(
@@ -51,11 +50,11 @@ def refilled(offer: Offer, training: TrainingSet, refused: Collection[JudgedGrou
 
     None of the parties whose groups were refused: whoever sent what teaches nothing gets no further place in this round.
     """
-    gone, barren = set(map(_key, refused)), set(map(bounds.party, refused))
-    chosen = set(map(_key, training.external))
-    kept = tuple(group for group in training.external if _key(group) not in gone)
+    gone, barren = {group.key for group in refused}, {bounds.party(group) for group in refused}
+    chosen = {group.key for group in training.external}
+    kept = tuple(group for group in training.external if group.key not in gone)
     free = len(training.external) - len(kept)
-    spare = [group for group in offer.useful(offer.pool) if _key(group) not in chosen and bounds.party(group) not in barren]
+    spare = [group for group in offer.useful(offer.pool) if group.key not in chosen and bounds.party(group) not in barren]
     fresh = tuple(spare[i] for i in offer.noise.permutation(len(spare))[:free])
     rest = [i for i, group in enumerate(offer.own) if i not in training.local and teaches(group.rewards, offer.crumb_span)]
     own = [rest[i] for i in offer.noise.permutation(len(rest))[: free - len(fresh)]]
@@ -75,10 +74,6 @@ def shared_out(weighed: Sequence[Weighed], share: float) -> list[Weighed]:
         one.scaled(np.full(len(one.draft.lengths), scales[bounds.party(one.draft.group)])) if one.draft.external else one
         for one in weighed
     ]
-
-
-def _key(group: JudgedGroup) -> tuple[bytes, QuestionId]:
-    return group.group.origin, group.group.id
 
 
 def _outside(weighed: Weighed, k: int, tokenizer: Tokenizer) -> NDArray[np.bool_]:

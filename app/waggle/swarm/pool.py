@@ -16,11 +16,6 @@ REMEMBERED = 20_000  # groups that were here before: each is trained on at most 
 Key = tuple[bytes, QuestionId]
 
 
-def key_of(judged: JudgedGroup) -> Key:
-    """What makes a group itself: whose it is and which question."""
-    return judged.group.origin, judged.group.id
-
-
 class Pool:
     """At most `capacity` groups, a quarter of them from any one source: a peer, or all peers of one address range.
 
@@ -48,9 +43,9 @@ class Pool:
         """Return those never met before, and keep those of them that teach. Where room is short, whoever has most gives way."""
         with self._lock:
             self._forget_old()
-            fresh = [group for group in groups if self._meet(key_of(group))]
+            fresh = [group for group in groups if self._meet(group.key)]
             for group in (one for one in fresh if teaches(one.rewards, self._crumb_span)):
-                self._waiting[key_of(group)] = group
+                self._waiting[group.key] = group
                 self._make_room(group.source or group.group.origin)
             return fresh
 
@@ -64,7 +59,7 @@ class Pool:
         """Remove these; those that are no longer here are passed over."""
         with self._lock:
             for group in groups:
-                self._waiting.pop(key_of(group), None)
+                self._waiting.pop(group.key, None)
 
     def drop(self, origin: bytes) -> None:
         """Remove all groups of a peer."""

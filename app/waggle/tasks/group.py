@@ -56,5 +56,10 @@ class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""  # the address range it came from, or NEWCOMERS; empty: the origin counts for itself
 
     @property
+    def key(self) -> tuple[bytes, QuestionId]:
+        """What makes a group itself: whose it is and which question."""
+        return self.group.origin, self.group.id
+
+    @property
     def rewards(self) -> tuple[float, ...]:
         return tuple(verdict.reward for verdict in self.verdicts)

@@ -32,8 +32,8 @@ class Capability(Plain):
         self._met: set[tuple[bytes, QuestionId]] = set()
 
     def choose(self, offer: Offer) -> TrainingSet:
-        fresh = [one for one in offer.useful(offer.pool) if (one.group.origin, one.group.id) not in self._met]
-        self._met |= {(one.group.origin, one.group.id) for one in fresh}
+        fresh = [one for one in offer.useful(offer.pool) if one.key not in self._met]
+        self._met |= {one.key for one in fresh}
         seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
         for origin in {origin for origin, _ in seen}:
             rewards = [reward for whose, group in seen if whose == origin for reward in group.rewards]
