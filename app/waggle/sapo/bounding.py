@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats
 from waggle.sapo import bounds
 from waggle.sapo.lesson import Weighed
@@ -56,7 +55,7 @@ def refilled(offer: Offer, training: TrainingSet, refused: Collection[JudgedGrou
     free = len(training.external) - len(kept)
     spare = [group for group in offer.useful(offer.pool) if group.key not in chosen and bounds.party(group) not in barren]
     fresh = tuple(spare[i] for i in offer.noise.permutation(len(spare))[:free])
-    rest = [i for i, group in enumerate(offer.own) if i not in training.local and teaches(group.rewards, offer.crumb_span)]
+    rest = [i for i in offer.teaching if i not in training.local]
     own = [rest[i] for i in offer.noise.permutation(len(rest))[: free - len(fresh)]]
     return TrainingSet(local=tuple(sorted((*training.local, *own))), external=(*kept, *fresh))
 

@@ -26,6 +26,11 @@ class Offer:
     crumb_span: float  # a group whose rewards differ by less teaches nothing
     noise: np.random.Generator
 
+    @property
+    def teaching(self) -> list[int]:
+        """Positions of the own groups that teach something."""
+        return [i for i, group in enumerate(self.own) if teaches(group.rewards, self.crumb_span)]
+
     def useful(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """Those that teach something."""
         return [group for group in groups if teaches(group.rewards, self.crumb_span)]
@@ -50,7 +55,10 @@ class PeerGroup:
 
 
 class Sharing(Protocol):
-    """One strategy. Made anew for each node, so it may remember; it is asked once a round, in this order."""
+    """One strategy. Made anew for each node, so it may remember. Each round it chooses once, and then tempers what it chose.
+
+    Where some of that is refused, others take its place, and all of it is tempered again.
+    """
 
     @property
     def needs_logp(self) -> bool:
@@ -91,7 +99,8 @@ class Adaptive(Gated):
 
     def choose(self, offer: Offer) -> TrainingSet:
         order = [int(i) for i in offer.noise.permutation(len(offer.own))]
-        teaching = [i for i in order if teaches(offer.own[i].rewards, offer.crumb_span)]
+        own = offer.teaching
+        teaching = [i for i in order if i in own]
         idle = [i for i in order if i not in teaching]
         places = offer.local + offer.external
         useful = offer.useful(offer.pool) if offer.external else []

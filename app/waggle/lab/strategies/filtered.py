@@ -4,7 +4,6 @@ Meant for more `questions` than I + J and J = 0 (control "8/0-filtered"). With J
 Left out: asking again until enough groups teach (arXiv 2503.14476, section 3.2); the number of questions is fixed.
 """
 
-from waggle.rl.advantage import teaches
 from waggle.sapo.sharing import Offer, Plain, Sharing, TrainingSet, draw_uniformly
 
 
@@ -14,7 +13,7 @@ class Filtered(Plain):
     def choose(self, offer: Offer) -> TrainingSet:
         external = draw_uniformly(offer).external
         places = offer.local + offer.external - len(external)
-        teaching = [i for i, group in enumerate(offer.own) if teaches(group.rewards, offer.crumb_span)]
+        teaching = offer.teaching
         local = offer.noise.permutation(len(teaching))[:places]
         return TrainingSet(local=tuple(sorted(teaching[i] for i in local)), external=external)
 
