@@ -1,6 +1,7 @@
 """Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -82,6 +83,41 @@ def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
     assert qapp.palette().window().color() == look.colour("window")
     assert look.colour("window").lightness() < 60
     look.use("light")
+
+
+COLLECTS = """
+import gc
+from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
+from waggle.gui.look import every_widget
+
+class Form(QWidget):
+    def __init__(self):
+        super().__init__()
+        self.itself = self
+        form = QVBoxLayout(self)
+        for _ in range(20):
+            form.addWidget(QLineEdit())
+        self.sizeHint()
+
+app = QApplication([])
+gc.set_threshold(3, 1, 1)
+seen = 0
+for _ in range(100):
+    gc.disable()
+    Form()
+    gc.enable()
+    seen = max(seen, len(every_widget()))
+    assert gc.isenabled()
+print(seen)
+"""
+
+
+def test_widgets_are_listed_while_others_become_garbage() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTS], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH="app")
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 21, "those that nobody holds any more are among them"
 
 
 def test_style_sheet_has_no_hole(look: Look) -> None:

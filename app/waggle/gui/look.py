@@ -1,5 +1,6 @@
 """Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
 
+import gc
 import tomllib
 from functools import cache
 from string import Template
@@ -9,7 +10,7 @@ import msgspec
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap, QStyleHints
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from waggle import paths
 from waggle.gui import motion
@@ -95,6 +96,17 @@ def _mode(theme: Theme) -> Mode:
     return theme
 
 
+def every_widget() -> list[QWidget]:
+    """All that there are. A collection of garbage meanwhile would free some whose addresses Qt has just listed."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return QApplication.allWidgets()
+    finally:
+        if collects:
+            gc.enable()
+
+
 class Look(QObject):
     """The theme in use. Widgets ask it for roles; nothing else knows a colour or a size."""
 
@@ -145,7 +157,7 @@ class Look(QObject):
         sheet = self.style_sheet()
         if app.styleSheet() == sheet:  # every widget there is would be dressed again
             return
-        own = [(one, one.font()) for one in app.allWidgets() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+        own = [(one, one.font()) for one in every_widget() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
         app.setStyleSheet(sheet)
         for widget, font in own:  # Qt gives each the font that it had when it was first shown
             if widget.font() != font:
