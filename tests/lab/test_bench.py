@@ -29,7 +29,8 @@ def test_a_round_is_split_into_phases_and_its_optimiser_really_trains():
     found = bench_waggle.measure(replace(SMALL, rounds=2), paths.starter())
     assert len(found.rounds) == 2
     for taken in found.rounds:
-        assert taken.keys() == {"ready", "prefill", "decode", "sample", "update", "optimiser", "round"}
+        assert taken.keys() == {"ready", "prefill", "decode", "sample", "update", "system", "optimiser", "round"}
+        assert 0.0 <= taken["system"] <= taken["update"] + 0.01, "the system counts in hundredths"
         parts = taken["sample"] + taken["update"] + taken["optimiser"]
         assert 0.0 < parts <= taken["round"]
     assert found.moved > 1e-7
@@ -82,6 +83,7 @@ def test_ratios_are_those_of_medians_and_only_what_was_measured_is_a_figure(tmp_
     assert found["tiny_vs_trl_fp32"] == 2.5
     assert "tiny_vs_genrl" not in found
     assert found["trl_gradient_relative_error"] == 2e-6
+    assert found["limits"] == {"tiny": {"gflop_per_s": 100.0, "gb_per_s": 30.0}}
     told = bench_report.table(runs)
     assert "starter, 9 x 8 answers of 64 tokens after 100; full, float32, cpu" in told
     assert "waggle is 2.50 times as fast as trl" in told

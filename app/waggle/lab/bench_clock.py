@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 ROUND = "round"  # the phase that holds all others
+SYSTEM = "system"  # no phase: the seconds of the update that the system took
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from waggle.lab import bench_cells, bench_limits, lines
 from waggle.lab.bench_cells import CELLS, EQUAL
-from waggle.lab.bench_clock import ROUND
+from waggle.lab.bench_clock import ROUND, SYSTEM
 from waggle.lab.bench_limits import Limits
 from waggle.policy import configuration
 
-PHASES = ("ready", "prefill", "decode", "sample", "old", "update", "optimiser", ROUND)
+PHASES = ("ready", "prefill", "decode", "sample", "old", "update", SYSTEM, "optimiser", ROUND)
 RATIOS = {  # figure -> (cell of Waggle, cell of the other, the other)
     "tiny_vs_trl_fp32": ("tiny", "tiny", "trl"),
     "tiny_vs_genrl": ("tiny", "tiny", "genrl"),
@@ -93,15 +93,27 @@ def figures(runs: Sequence[Run]) -> dict[str, object]:
         share = reached(runs, cell, phase)
         if share:
             found[name] = round(share, 3)
+    if taken := [one[SYSTEM] / one["update"] for run in of(runs, "half-bf16") for one in run.rounds if SYSTEM in one]:
+        found["system_share_of_train"] = round(statistics.median(taken), 3)
     if pauses := [one.more["pause_ms"] for name in PAUSES for one in of(runs, name)]:
         found["pause_ms_half_b"] = round(max(pauses))
     for one in of(runs, EQUAL):
         found |= {f"trl_{name}_relative_error": one.more[name] for name in ("loss", "gradient")}
     found["shapes"] = {name: CELLS[name].words for name in CELLS if of(runs, name)}
     found["seconds"] = {name: _phases(runs, name) for name in CELLS if of(runs, name)}
+    found["limits"] = {name: limits for name in CELLS if (limits := _limits(of(runs, name)))}
     found["commits"] = sorted({one.commit for one in runs})
     found["versions"] = {package: version for one in runs for package, version in one.versions.items()}
     return found
+
+
+def _limits(runs: Sequence[Run]) -> dict[str, float]:
+    """What the processor could do while a cell was measured: cells may have been measured on several."""
+    known = [one.limits for one in runs if one.limits]
+    if not known:
+        return {}
+    speed, bandwidth = (statistics.median(getattr(one, name) for one in known) for name in ("speed", "bandwidth"))
+    return {"gflop_per_s": round(speed / 1e9, 1), "gb_per_s": round(bandwidth / 1e9, 1)}
 
 
 def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
