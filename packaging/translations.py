@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
 GUI = APP / "gui"
-NOT_TOLD = {APP / "lab", GUI, APP / "cli.py", APP / "engine/ctl.py"}  # only terminals show what these say
-TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$")
+NOT_TOLD = {APP / "lab", APP / "cli.py", APP / "engine/ctl.py"}  # only terminals show what these say
+TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
 TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript

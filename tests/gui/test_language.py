@@ -107,6 +107,7 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     said = told("Your model is answering, with 3 peers. It stops when you pause.")
     assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
     assert told("A sentence nobody translated.") == "A sentence nobody translated."
+    assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
 
 
 def test_figures_are_written_as_is_the_custom() -> None:

@@ -127,8 +127,10 @@ class EngineProcess(QObject):
             case events.Ready(protocol=protocol) | Snapshot(state=State(ready=events.Ready(protocol=protocol))) if (
                 protocol != PROTOCOL
             ):
-                words = f"The engine speaks protocol {protocol}, this window {PROTOCOL}."
-                self._give_up(EngineError(words, "Window and engine must be of one version."), line)
+                other = EngineError(
+                    f"The engine speaks protocol {protocol}, this window {PROTOCOL}.", "Window and engine must be of one version."
+                )
+                self._give_up(other, line)
                 return
             case TurnGrew() if event.said != self._said:
                 return  # of a conversation in another window, which follows the same engine
