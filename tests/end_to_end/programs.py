@@ -15,6 +15,7 @@ from waggle.protocol import commands, events, wire
 from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
+SLOW = 3.0  # times the seconds that a computer needs which does nothing else
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 
 
@@ -51,7 +52,8 @@ class Program:
         self.errors = self.process.stderr.read()
 
     def wait_line(self, fits: Callable[[bytes], bool], seconds: float, start: int = 0) -> bytes:
-        """The first line from `start` on that fits."""
+        """The first line from `start` on that fits; `seconds` are those of an idle computer."""
+        seconds *= SLOW
         deadline = time.monotonic() + seconds
         with self._came:
             while True:
@@ -72,7 +74,7 @@ class Program:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -133,7 +133,7 @@ def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
         assert ctl("pause", "--for", "5m").startswith("Paused by you: Paused until ")
         assert ctl("resume").startswith("Contributing:")
         assert ctl("stop").startswith("Stopping.")
-        assert engine.process.wait(20) == 0
+        assert engine.process.wait(60) == 0
 
 
 def test_ctl_without_an_engine_says_so(tmp_path):

@@ -12,12 +12,12 @@ from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
 SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal")
+CHOSEN = [part for one in SETTINGS for part in ("--set", one)]
 
 
 @pytest.fixture
 def service(tmp_path):
-    chosen = [part for one in SETTINGS for part in ("--set", one)]
-    with running(Program("engine", "--home", str(tmp_path / "home"), *chosen)) as program:
+    with running(Program("engine", "--home", str(tmp_path / "home"), *CHOSEN)) as program:
         program.wait_line(lambda line: b'"type":"RoundCompleted"' in line, 120)
         yield program
         program.process.terminate()
@@ -50,15 +50,15 @@ def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_p
         window.wait(Snapshot)
         service.kill()
         window.wait(events.EngineFailed, fits=lambda event: "without a window" in event.title)
-        assert window.process.wait(10) == 0
-    with running(Program("engine", "--home", str(home.root), "--set", "swarm.solo=true")) as again:
+        assert window.process.wait(60) == 0
+    with running(Program("engine", "--home", str(home.root), *CHOSEN)) as again:
         again.wait_line(lambda line: b'"type":"Preparing"' in line, 60)
         with running(Engine(home.root)) as window:
             window.wait(Snapshot)
             assert window.wait(events.Warned, fits=lambda event: "command line" in event.title)
             control.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped)
-            assert window.process.wait(10) == 0
+            assert window.process.wait(60) == 0
         assert again.end() == 0
         assert b"Traceback" not in again.errors
 

@@ -62,6 +62,7 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
         pytest.skip("there is no Xvfb")
     ready, tell = os.pipe()
     screen = subprocess.Popen(["Xvfb", "-displayfd", str(tell), "-noreset"], pass_fds=[tell], stderr=subprocess.DEVNULL)
+    os.close(tell)  # if the screen dies, the pipe ends
     try:
         number = os.read(ready, 20).decode().strip()
         code = (
@@ -76,7 +77,6 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
         screen.terminate()
         screen.wait()
         os.close(ready)
-        os.close(tell)
 
 
 def test_without_a_screen_nothing_is_told():

@@ -10,11 +10,15 @@ from waggle.engine.asked import Asked
 from waggle.protocol.rules import Wishes
 from waggle.settings import When
 
+QUICK = [
+    part for one in ("computer.threads=1", "computer.priority=normal", "learning.held_out_questions=1") for part in ("--set", one)
+]
+
 
 def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
     (tmp_path / "settings.toml").write_text(f"[when]\nidle_minutes = 240\nweek = {['.' * 24] * 7}\n")  # rules that would hold it
-    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "computer.threads=1"]) == 0
+    assert cli.main(["selftest", "--home", str(tmp_path), *QUICK]) == 0
     said = capsys.readouterr().out.splitlines()
     assert "parameters" in said[0]
     assert [line.split(":")[0] for line in said[1:]] == ["round 0", "round 1", "round 2"]
@@ -36,7 +40,7 @@ def test_no_rule_holds_a_trial_back():
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
     Asked(tmp_path / "asked.json").keep(Wishes(paused=True))
-    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "computer.threads=1"]) == 1
+    assert cli.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
     assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 
 

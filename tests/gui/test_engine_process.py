@@ -26,7 +26,8 @@ def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     made: list[EngineProcess] = []
 
     def start(kind: str) -> Made:
-        process = EngineProcess([sys.executable, str(FAKE), kind], backoff=(0.01, 0.01, 0.01), farewell=1.0)
+        farewell = 1.0 if kind == "stubborn" else 10.0
+        process = EngineProcess([sys.executable, str(FAKE), kind], backoff=(0.01, 0.01, 0.01), farewell=farewell)
         told: list[AnyEvent] = []
         process.told.connect(told.append)
         process.start()
@@ -36,7 +37,7 @@ def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     yield start
     for process in made:
         if process.running:
-            with qtbot.waitSignal(process.ended, timeout=5000):
+            with qtbot.waitSignal(process.ended, timeout=20_000):
                 process.stop()
 
 
@@ -50,28 +51,28 @@ def test_the_real_engine_is_started_by_this_python() -> None:
 
 def test_pausing_and_resuming_go_there_and_back(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("well")
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
     assert process.send(Pause(id="one", until=99.0))
-    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=5000)
+    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=20_000)
     paused = told[-2]
     assert isinstance(paused, events.PhaseChanged)
     assert (paused.phase, paused.until) == ("paused", 99.0)
     assert process.send(Resume(id="two"))
-    qtbot.waitUntil(lambda: kinds(told).count("CommandDone") == 2, timeout=5000)
+    qtbot.waitUntil(lambda: kinds(told).count("CommandDone") == 2, timeout=20_000)
 
 
 def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("well")
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
     process.send(Say(id="one", words="Hello", number=0))
-    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=5000)
+    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=20_000)
     assert [event.turn.words for event in told if isinstance(event, TurnGrew)] == ["Hello"]
 
 
 def test_a_refused_command_says_why(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("well")
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
-    with qtbot.waitSignal(process.refused, timeout=5000) as refused:
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
+    with qtbot.waitSignal(process.refused, timeout=20_000) as refused:
         process.send(Pause(id="one", after_round=True))
     assert refused.args == ["This round is the last.", "Pause now instead.", "one"]
 
@@ -89,7 +90,7 @@ def test_a_dead_engine_is_started_three_times_and_no_more(engine: Callable[[str]
 
 def test_an_engine_that_said_why_it_failed_is_left_alone(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("fails")
-    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=10_000)
+    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=20_000)
     assert kinds(told) == ["EngineFailed"]
 
 
@@ -98,7 +99,7 @@ def test_an_engine_that_said_why_it_failed_is_left_alone(engine: Callable[[str],
 )
 def test_an_engine_that_is_not_understood_is_ended(engine: Callable[[str], Made], qtbot: QtBot, kind: str, words: str) -> None:
     process, told = engine(kind)
-    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=10_000)
+    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=20_000)
     failed = told[-1]
     assert isinstance(failed, events.EngineFailed)
     assert words in failed.title
@@ -114,7 +115,7 @@ def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
     told: list[AnyEvent] = []
     process.told.connect(told.append)
     process.start()
-    qtbot.waitUntil(lambda: bool(told), timeout=5000)
+    qtbot.waitUntil(lambda: bool(told), timeout=20_000)
     assert kinds(told) == ["EngineFailed"]
     with qtbot.waitSignal(process.ended, timeout=1000):
         process.stop()
@@ -122,8 +123,8 @@ def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
 
 def test_leaving_is_asked_for_and_granted(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("well")
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
-    with qtbot.waitSignal(process.ended, timeout=5000):
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
+    with qtbot.waitSignal(process.ended, timeout=20_000):
         process.stop()
     assert kinds(told)[-1] == "EngineStopped"
     assert not process.send(Pause(id="late"))
@@ -131,8 +132,8 @@ def test_leaving_is_asked_for_and_granted(engine: Callable[[str], Made], qtbot: 
 
 def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("stubborn")
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
-    with qtbot.waitSignal(process.ended, timeout=5000):
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
+    with qtbot.waitSignal(process.ended, timeout=20_000):
         process.stop()
     assert not process.running
 
@@ -151,10 +152,10 @@ def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
         (tmp_path / name).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("HOME", str(tmp_path))
-    process, told = EngineProcess(far_command_line("box", ["--set", "model.name=a b"]), farewell=1.0), list[AnyEvent]()
+    process, told = EngineProcess(far_command_line("box", ["--set", "model.name=a b"]), farewell=10.0), list[AnyEvent]()
     process.told.connect(told.append)
     process.start()
-    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=10_000)
-    with qtbot.waitSignal(process.ended, timeout=5000):
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
+    with qtbot.waitSignal(process.ended, timeout=20_000):
         process.stop()
     assert kinds(told)[-1] == "EngineStopped"

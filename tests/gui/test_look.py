@@ -1,5 +1,6 @@
 """Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
 
 COLLECTS = """
 import gc
-from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSpinBox, QVBoxLayout, QWidget
 from waggle.gui.look import every_widget
 
 class Form(QWidget):
@@ -96,16 +97,15 @@ class Form(QWidget):
         self.itself = self
         form = QVBoxLayout(self)
         for _ in range(20):
-            form.addWidget(QLineEdit())
+            form.addWidget(QSpinBox())  # whose own parts Python does not know before
         self.sizeHint()
 
 app = QApplication([])
-gc.set_threshold(3, 1, 1)
 seen = 0
 for _ in range(100):
-    gc.disable()
+    gc.set_threshold(0)  # none by itself, until
     Form()
-    gc.enable()
+    gc.set_threshold(gc.get_count()[0] + 25)  # so many objects more were made: while the widgets are listed
     seen = max(seen, len(every_widget()))
     assert gc.isenabled()
 print(seen)
@@ -118,6 +118,15 @@ def test_widgets_are_listed_while_others_become_garbage() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 21, "those that nobody holds any more are among them"
+
+
+def test_no_garbage_is_collected_while_the_widgets_are_dressed(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    sheet = look.style_sheet()
+    monkeypatch.setattr(look, "style_sheet", lambda: seen.append(gc.isenabled()) or sheet)
+    gc.enable()
+    look.dress()
+    assert (seen, gc.isenabled()) == ([False], True)
 
 
 def test_style_sheet_has_no_hole(look: Look) -> None:
@@ -216,6 +225,7 @@ def test_motion_as_the_system_is_as_the_system(
     bus.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(motion, "SECONDS", 10.0)
     request.addfinalizer(motion._asked_once.cache_clear)
     motion._asked_once.cache_clear()
     assert look.moves, "until the desktop has said something"

@@ -24,7 +24,8 @@ from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.record import MAX_BLOB
-from waggle.swarm.services import CALLS_BURST
+from waggle.swarm.services import CALLS_BURST, CALLS_RATE
+from waggle.swarm.trust import DOUBT_S
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.verifier import Verifier
@@ -49,12 +50,13 @@ async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_no
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
 ) -> None:
     hostile = {name: await attacker(name) for name in REFUSED}
+    began = time.time()
     await asyncio.gather(*(each.attack(REFUSED[name][0], scene_of(each)) for name, each in hostile.items()))
 
     for name, each in hostile.items():
         dropped = await victim.ear.hear(RecordDropped, lambda news, each=each: news.origin == each.identity.peer_id)
         assert dropped.reason == REFUSED[name][1], name
-        assert victim.node._trust.of(each.identity.peer_id).doubted_until > time.time() + 30
+        assert victim.node._trust.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
 
     await honest_arrives()
     assert {judged.group.origin for judged in victim.node.waiting()}.isdisjoint(
@@ -157,9 +159,12 @@ async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(
     address = (await victim.node._connection.dht.addresses())[0]
     await hostile.dht.connect(address)
 
+    began = time.monotonic()
     answered_calls = await hostile.flood([victim.identity.peer_id], calls)
+    allowed = CALLS_BURST + CALLS_RATE * (time.monotonic() - began)
 
-    assert answered_calls < calls
+    assert answered_calls <= allowed + 1
+    assert answered_calls < calls or allowed > calls, "a slow computer called no faster than it may"
     await honest_arrives()
 
 

@@ -22,7 +22,7 @@ from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.verifier import Verifier
 
-SOON = 20.0  # seconds after which a test gives up waiting
+SOON = 60.0  # seconds after which a test gives up waiting: a peer that did not answer in time is asked again after 15
 DATASET = "basic_arithmetic"
 EPOCH = 1000  # of groups made up
 
@@ -80,9 +80,9 @@ def fresh_identity(folder: Path, name: str) -> Identity:
 def question_ids(
     charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
 ) -> list[QuestionId]:
-    """The first `count` questions of this origin that are for training, or that are reserved."""
+    """The first `count` questions of this origin that are for training, or that are reserved: one in ten."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
-    ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count)]
+    ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
     made = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
     found = [i for i, q in zip(ids, made, strict=True) if (split_of(q.dataset, q.text) != "train") == reserved]
     return found[:count]

@@ -1,7 +1,9 @@
 """Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
 
+import contextlib
 import gc
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from string import Template
 from typing import Literal
@@ -96,15 +98,22 @@ def _mode(theme: Theme) -> Mode:
     return theme
 
 
-def every_widget() -> list[QWidget]:
-    """All that there are. A collection of garbage meanwhile would free some whose addresses Qt has just listed."""
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage is collected meanwhile: it would free widgets whose addresses Qt has just listed."""
     collects = gc.isenabled()
     gc.disable()
     try:
-        return QApplication.allWidgets()
+        yield
     finally:
         if collects:
             gc.enable()
+
+
+def every_widget() -> list[QWidget]:
+    """All that there are."""
+    with uncollected():
+        return QApplication.allWidgets()
 
 
 class Look(QObject):
@@ -148,6 +157,7 @@ class Look(QObject):
         """Whether things may move."""
         return not motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
 
+    @uncollected()
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""
         app = QApplication.instance()

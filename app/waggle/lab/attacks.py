@@ -52,8 +52,9 @@ class Scene:
 
     def questions(self, dataset: str, count: int = 1, *, reserved: bool = False) -> list[tuple[QuestionId, Question]]:
         """Questions of this attacker, another one each round, with the ids under which it may present them."""
-        first = self.round * 257 % (self.charter.index_cap - 64 * count)
-        ids = [QuestionId(dataset, self.epoch, first + i) for i in range(64 * count)]
+        asked = 64 * count + 192  # one in ten is reserved
+        first = self.round * 257 % (self.charter.index_cap - asked)
+        ids = [QuestionId(dataset, self.epoch, first + i) for i in range(asked)]
         made = self.verifier.questions([(dataset, seed_of(self.charter.digest, self.identity.peer_id, one)) for one in ids])
         found = [(one, q) for one, q in zip(ids, made, strict=True) if (split_of(dataset, q.text) != "train") == reserved]
         return found[:count]
