@@ -46,6 +46,13 @@ def test_what_other_trainers_do_between_their_phases_counts_as_the_update():
     assert phases.take() == {}
 
 
+def test_a_phase_takes_what_its_clock_says():
+    phases = Phases(iter((1.0, 3.5, 4.0, 4.25)).__next__)
+    work = phases.timed("update", lambda: "done")
+    assert (work(), work()) == ("done", "done")
+    assert phases.take() == {"update": 2.75}
+
+
 def test_skewed_answers_have_the_lengths_all_sides_are_given_and_half_of_the_groups_teach():
     lengths = bench_cells.lengths(SMALL)
     assert all(1 <= length <= SMALL.longest for row in lengths for length in row)

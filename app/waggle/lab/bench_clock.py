@@ -1,6 +1,7 @@
 """The clock of the benchmark: seconds of CPU by phase, for a process that has one core and one thread."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,8 +26,8 @@ class Measured:
 class Phases:
     """Seconds by phase since the last `take`."""
 
-    def __init__(self, device: str = "cpu") -> None:
-        self._now = time.process_time if device == "cpu" else _synchronised
+    def __init__(self, now: Callable[[], float] = time.process_time) -> None:
+        self._now = now
         self._seconds: dict[str, float] = {}
 
     @contextlib.contextmanager
@@ -53,6 +54,16 @@ class Phases:
 def with_update(taken: dict[str, float]) -> dict[str, float]:
     """What belongs to no other phase is the update's: that is where trainers spend it."""
     return taken | {"update": taken[ROUND] - sum(seconds for phase, seconds in taken.items() if phase != ROUND)}
+
+
+def clock_of(device: str) -> Callable[[], float]:
+    """What counts there."""
+    return time.process_time if device == "cpu" else _synchronised
+
+
+def of_system() -> float:
+    """The seconds that the process spent in the system: most of them to be given memory, page by page."""
+    return os.times().system
 
 
 def _synchronised() -> float:

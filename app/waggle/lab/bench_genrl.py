@@ -16,12 +16,12 @@ import torch
 
 from waggle.lab import bench_cells, bench_others
 from waggle.lab.bench_cells import Cell
-from waggle.lab.bench_clock import ROUND, Measured, Phases, with_update
+from waggle.lab.bench_clock import ROUND, Measured, Phases, clock_of, with_update
 
 
 def measure(cell: Cell, folder: Path) -> Measured:
     """The timed rounds, after a short one."""
-    phases = Phases(cell.device)
+    phases = Phases(clock_of(cell.device))
     model = bench_others.load(folder, "float32")  # the trainer turns it into its own precision
     trainer = _make(cell, model)
     endings = bench_others.Endings(model.config)

@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 
 from waggle.lab import bench_cells, bench_others
 from waggle.lab.bench_cells import Cell
-from waggle.lab.bench_clock import ROUND, Measured, Phases, with_update
+from waggle.lab.bench_clock import ROUND, Measured, Phases, clock_of, with_update
 
 RATE = 1e-6
 RANK = 16
@@ -17,7 +17,7 @@ RANK = 16
 
 def measure(cell: Cell, folder: Path) -> Measured:
     """The timed rounds, after a short one."""
-    phases, rounds = Phases(cell.device), list[dict[str, float]]()
+    phases, rounds = Phases(clock_of(cell.device)), list[dict[str, float]]()
     model = bench_others.load(folder, cell.training.kept)
     trainer, endings = make(cell, model)
     before: torch.Tensor | None = None

@@ -1,7 +1,6 @@
 """One round in Waggle, timed by phase."""
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from waggle.lab import bench_cells
 from waggle.lab.bench_cells import Cell
-from waggle.lab.bench_clock import ROUND, SYSTEM, Measured, P, Phases, T
+from waggle.lab.bench_clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
 from waggle.policy import torch_policy
 from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_policy import TorchPolicy
@@ -41,33 +40,11 @@ class Pauses:
         self.longest, self._last = max(self.longest, now - self._last), now
 
 
-class System:
-    """Seconds of the update that its process spent in the system: most of them to be given memory, page by page."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-
-    def counted(self, function: Callable[P, T]) -> Callable[P, T]:
-        def wrapped(*arguments: P.args, **named: P.kwargs) -> T:
-            began = os.times().system
-            try:
-                return function(*arguments, **named)
-            finally:
-                self._seconds += os.times().system - began
-
-        return wrapped
-
-    def take(self) -> dict[str, float]:
-        """The seconds so far; then begin again."""
-        taken, self._seconds = self._seconds, 0.0
-        return {SYSTEM: taken}
-
-
 def measure(cell: Cell, folder: Path) -> Measured:
     """The timed rounds, after a short one."""
-    policy, phases, pauses = TorchPolicy(folder, device=cell.device, training=cell.training), Phases(cell.device), Pauses()
-    system = System()
-    policy._gradient = phases.timed("update", system.counted(policy._gradient))  # type: ignore[method-assign]
+    policy, pauses = TorchPolicy(folder, device=cell.device, training=cell.training), Pauses()
+    phases, system = Phases(clock_of(cell.device)), Phases(of_system)
+    policy._gradient = phases.timed("update", system.timed(SYSTEM, policy._gradient))  # type: ignore[method-assign]
     watched = _some_trained(policy)
     before = watched.detach().clone().float()
     _play(cell.warm_up, policy, phases, pauses)
