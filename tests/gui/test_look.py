@@ -12,6 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+import waggle
 from waggle import paths
 from waggle.gui import motion
 from waggle.gui.controls import Picker
@@ -113,9 +114,8 @@ print(seen)
 
 
 def test_widgets_are_listed_while_others_become_garbage() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COLLECTS], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH="app")
-    )
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+    done = subprocess.run([sys.executable, "-c", COLLECTS], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 21, "those that nobody holds any more are among them"
 

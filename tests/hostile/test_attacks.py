@@ -163,8 +163,7 @@ async def test_a_flood_of_calls_is_cut_off_for_its_sender_alone(
     answered_calls = await hostile.flood([victim.identity.peer_id], calls)
     allowed = CALLS_BURST + CALLS_RATE * (time.monotonic() - began)
 
-    assert answered_calls <= allowed + 1
-    assert answered_calls < calls or allowed > calls, "a slow computer called no faster than it may"
+    assert answered_calls <= allowed + 1, "which a slow computer may never reach"
     await honest_arrives()
 
 

@@ -110,10 +110,10 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@uncollected()
 def every_widget() -> list[QWidget]:
     """All that there are."""
-    with uncollected():
-        return QApplication.allWidgets()
+    return QApplication.allWidgets()
 
 
 class Look(QObject):
