@@ -163,8 +163,9 @@ async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start
     before, port = len(one.ear.heard), one.node._connection._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        os.kill(one.node._connection.dht.pid, signal.SIGKILL)
-        psutil.Process(one.node._connection.dht.pid).wait(SOON)
+        process = psutil.Process(one.node._connection.dht.pid)
+        process.kill()
+        process.wait(SOON)
         other.bind(("127.0.0.1", port))
         other.listen()
         again = await one.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -281,7 +281,7 @@ def _environment() -> dict[str, str]:
 
 
 def _gone(pid: int) -> None:
-    if psutil.pid_exists(pid):
+    with suppress(psutil.NoSuchProcess):
         psutil.Process(pid).wait(timeout=SOON)
 
 
