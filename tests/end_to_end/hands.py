@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.look import every_widget
 from waggle.gui.parts import Line
 from waggle.gui.window import Window
 
@@ -30,7 +29,7 @@ PATIENCE = 180.0
 
 def window() -> Window:
     """The one that is open, or hidden in the tray."""
-    made = [one for one in every_widget() if isinstance(one, Window)]
+    made = [one for one in QApplication.allWidgets() if isinstance(one, Window)]
     return next((one for one in made if one.isVisible()), made[-1])
 
 
@@ -46,14 +45,14 @@ async def until(seen: Callable[[], Seen], what: str, seconds: float = PATIENCE) 
 
 def words() -> str:
     """What can be read at the moment, for whoever asks why something was not found."""
-    shown = [one for one in every_widget() if one.isVisible()]
+    shown = [one for one in QApplication.allWidgets() if one.isVisible()]
     lines = [one.text() for one in shown if isinstance(one, QAbstractButton | QLabel)]
     return " | ".join([*lines, *(one.words() for one in shown if isinstance(one, Line))])[:1500]
 
 
 def find(name: str, kind: type[QWidget] = QAbstractButton, within: QWidget | None = None) -> QWidget | None:
     """What is on screen under this name and can be used."""
-    for one in within.findChildren(kind) if within else every_widget():
+    for one in within.findChildren(kind) if within else QApplication.allWidgets():
         if isinstance(one, kind) and one.isVisible() and one.isEnabled() and one.window().isVisible():
             text = one.text() if isinstance(one, QAbstractButton) else ""
             if name in (text, one.accessibleName()):
@@ -136,7 +135,7 @@ async def pick(box_of: str, words_of: str) -> None:
 async def save_as(path: str) -> None:
     """In the dialog that asks where to."""
     dialog = await until(
-        lambda: next((one for one in every_widget() if isinstance(one, QFileDialog) and one.isVisible()), None),
+        lambda: next((one for one in QApplication.allWidgets() if isinstance(one, QFileDialog) and one.isVisible()), None),
         "a dialog that asks for a file",
     )
     field = dialog.findChild(QLineEdit)

@@ -13,7 +13,6 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QListView
 
 from waggle import cli
-from waggle.gui.look import every_widget
 from waggle.gui.window import Window
 
 
@@ -45,7 +44,7 @@ class Watch(QObject):
 
 
 def shown(kind: type) -> list:
-    return [each for each in every_widget() if isinstance(each, kind) and each.isVisible()]
+    return [each for each in QApplication.allWidgets() if isinstance(each, kind) and each.isVisible()]
 
 
 def places(name: str) -> Iterator[QPoint]:

@@ -15,10 +15,11 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QTimer
-from waggle.gui import app, look, shell, window
+from PySide6.QtWidgets import QApplication
+from waggle.gui import app, shell, window
 
 def close(waits=False):
-    made = [top for top in look.every_widget() if isinstance(top, window.Window)][0]
+    made = [top for top in QApplication.allWidgets() if isinstance(top, window.Window)][0]
     if waits and made._current.state.phase == "preparing":
         QTimer.singleShot(100, lambda: close(waits))
         return

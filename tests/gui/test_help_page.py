@@ -9,14 +9,13 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QProcess
 from PySide6.QtGui import QHelpEvent, QTextDocument
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtWidgets import QApplication, QToolTip
 
 import waggle
 from waggle import paths
 from waggle.gui import language
 from waggle.gui.help_page import HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
-from waggle.gui.look import every_widget
 from waggle.protocol.events import EngineFailed, EngineStopped
 from waggle.protocol.state import State
 
@@ -107,7 +106,7 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
     said = QTextDocument()
     said.setHtml(QToolTip.text())
     assert said.toPlainText() == journal.lines()[1]
-    shown = next(each for each in every_widget() if each.objectName() == "qtooltip_label")
+    shown = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
     assert shown.width() < 1000, "it is broken into lines"
     QToolTip.hideText()
 

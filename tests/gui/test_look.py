@@ -1,8 +1,6 @@
 """Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
 
-import gc
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-import waggle
 from waggle import paths
 from waggle.gui import motion
 from waggle.gui.controls import Picker
@@ -85,48 +82,6 @@ def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
     assert qapp.palette().window().color() == look.colour("window")
     assert look.colour("window").lightness() < 60
     look.use("light")
-
-
-COLLECTS = """
-import gc
-from PySide6.QtWidgets import QApplication, QSpinBox, QVBoxLayout, QWidget
-from waggle.gui.look import every_widget
-
-class Form(QWidget):
-    def __init__(self):
-        super().__init__()
-        self.itself = self
-        form = QVBoxLayout(self)
-        for _ in range(20):
-            form.addWidget(QSpinBox())  # whose own parts Python does not know before
-        self.sizeHint()
-
-app = QApplication([])
-seen = 0
-for _ in range(100):
-    gc.set_threshold(0)  # none by itself, until
-    Form()
-    gc.set_threshold(gc.get_count()[0] + 25)  # so many objects more were made: while the widgets are listed
-    seen = max(seen, len(every_widget()))
-    assert gc.isenabled()
-print(seen)
-"""
-
-
-def test_widgets_are_listed_while_others_become_garbage() -> None:
-    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
-    done = subprocess.run([sys.executable, "-c", COLLECTS], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 21, "those that nobody holds any more are among them"
-
-
-def test_no_garbage_is_collected_while_the_widgets_are_dressed(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[bool] = []
-    sheet = look.style_sheet()
-    monkeypatch.setattr(look, "style_sheet", lambda: seen.append(gc.isenabled()) or sheet)
-    gc.enable()
-    look.dress()
-    assert (seen, gc.isenabled()) == ([False], True)
 
 
 def test_style_sheet_has_no_hole(look: Look) -> None:
@@ -228,7 +183,6 @@ def test_motion_as_the_system_is_as_the_system(
     monkeypatch.setattr(motion, "SECONDS", 10.0)
     request.addfinalizer(motion._asked_once.cache_clear)
     motion._asked_once.cache_clear()
-    assert look.moves, "until the desktop has said something"
     motion._asked_once().result(timeout=10)
     assert look.moves == moves
     row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")

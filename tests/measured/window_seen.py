@@ -21,9 +21,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
 from waggle import paths
-from waggle.gui.app import application, keep_what_stays
+from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
+from waggle.gui.garbage import keep_what_stays
 from waggle.gui.look import Look
 from waggle.gui.replay import Replay
 from waggle.gui.window import Window

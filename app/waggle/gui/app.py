@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import sys
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from waggle.gui import language, motion
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
+from waggle.gui.garbage import Collector, keep_what_stays
 from waggle.gui.journal import Notes
 from waggle.gui.look import Look, Theme
 from waggle.gui.only_one import OnlyOne
@@ -68,18 +68,16 @@ def run(arguments: Arguments) -> int:
 
 def application() -> Application:
     """The one there is, in a style that looks the same everywhere."""
-    app = QApplication.instance() or Application(sys.argv[:1])
+    app = QApplication.instance()
+    if app is None:
+        app = Application(sys.argv[:1])
+        Collector(app)
     assert isinstance(app, Application)
     app.setApplicationName("Waggle")
     app.setDesktopFileName("io.waggle.Waggle")
     app.setStyle("Fusion")
     app.setQuitOnLastWindowClosed(False)
     return app
-
-
-def keep_what_stays() -> None:
-    """Modules and the window live as long as the process: to look through them for garbage would take three frames each time."""
-    gc.freeze()
 
 
 def show_refused(error: WaggleError) -> None:

@@ -1,9 +1,6 @@
 """Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
 
-import contextlib
-import gc
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from string import Template
 from typing import Literal
@@ -12,7 +9,7 @@ import msgspec
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap, QStyleHints
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from waggle import paths
 from waggle.gui import motion
@@ -98,24 +95,6 @@ def _mode(theme: Theme) -> Mode:
     return theme
 
 
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """No garbage is collected meanwhile: it would free widgets whose addresses Qt has just listed."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-@uncollected()
-def every_widget() -> list[QWidget]:
-    """All that there are."""
-    return QApplication.allWidgets()
-
-
 class Look(QObject):
     """The theme in use. Widgets ask it for roles; nothing else knows a colour or a size."""
 
@@ -157,7 +136,6 @@ class Look(QObject):
         """Whether things may move."""
         return not motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
 
-    @uncollected()
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""
         app = QApplication.instance()
@@ -167,7 +145,7 @@ class Look(QObject):
         sheet = self.style_sheet()
         if app.styleSheet() == sheet:  # every widget there is would be dressed again
             return
-        own = [(one, one.font()) for one in every_widget() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+        own = [(one, one.font()) for one in app.allWidgets() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
         app.setStyleSheet(sheet)
         for widget, font in own:  # Qt gives each the font that it had when it was first shown
             if widget.font() != font:
