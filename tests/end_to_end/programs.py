@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import psutil
+
 import waggle
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import AnyEvent, State, apply
@@ -17,6 +19,16 @@ from waggle.protocol.state import AnyEvent, State, apply
 WAGGLE = (sys.executable, "-m", "waggle")
 SLOW = 3.0  # times the seconds that a computer needs which does nothing else
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+
+
+def child_named(parent: int, word: str) -> psutil.Process:
+    """The one child of a process whose command line names `word`; others come and go meanwhile."""
+    found = []
+    for child in psutil.Process(parent).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [child] if any(word in part for part in child.cmdline()) else []
+    (only,) = found
+    return only
 
 
 class Program:
@@ -42,6 +54,8 @@ class Program:
 
     def _read(self) -> None:
         for line in self.process.stdout:
+            if not line.endswith(b"\n"):  # it was killed in the midst of it
+                break
             with self._came:
                 self.lines.append((time.monotonic(), line))
                 self._came.notify_all()
@@ -74,7 +88,7 @@ class Program:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         try:
-            self.process.wait(60)
+            self.process.wait(60 * SLOW)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from end_to_end.programs import ENVIRONMENT, Engine, Program, running
+from end_to_end.programs import ENVIRONMENT, SLOW, Engine, Program, running
 from waggle import cli
 from waggle.engine import control, ctl
 from waggle.paths import Home
@@ -50,7 +50,7 @@ def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_p
         window.wait(Snapshot)
         service.kill()
         window.wait(events.EngineFailed, fits=lambda event: "without a window" in event.title)
-        assert window.process.wait(60) == 0
+        assert window.process.wait(60 * SLOW) == 0
     with running(Program("engine", "--home", str(home.root), *CHOSEN)) as again:
         again.wait_line(lambda line: b'"type":"Preparing"' in line, 60)
         with running(Engine(home.root)) as window:
@@ -58,7 +58,7 @@ def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_p
             assert window.wait(events.Warned, fits=lambda event: "command line" in event.title)
             control.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped)
-            assert window.process.wait(60) == 0
+            assert window.process.wait(60 * SLOW) == 0
         assert again.end() == 0
         assert b"Traceback" not in again.errors
 

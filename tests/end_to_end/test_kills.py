@@ -2,10 +2,9 @@
 
 import signal
 
-import psutil
 import pytest
 
-from end_to_end.programs import Engine, Seed, running
+from end_to_end.programs import Engine, Seed, child_named, running
 from waggle.protocol import commands, events
 
 SOON = 60.0
@@ -47,8 +46,8 @@ def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
 def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: str) -> None:
     heard = len(peer.lines)
     killed = kill_child(engine, "p2pd")
-    said = engine.wait(events.PartRestarted, SOON, start=killed)
-    assert (said.part, said.reason) == ("network", "the network process ended (-9)")
+    said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "network", killed)
+    assert said.reason == "the network process ended (-9)"
     back = len(engine.lines)
     plays_on(engine, killed)
     engine.wait(events.ReachChanged, SOON, lambda event: event.reach == "connected", killed)
@@ -58,8 +57,8 @@ def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: st
 
 def kill_the_verifier(engine: Engine, theirs: str) -> None:
     killed = kill_child(engine, "verifier_child")
-    said = engine.wait(events.PartRestarted, SOON, start=killed)
-    assert (said.part, said.reason) == ("verifier", "the verifier ended with signal 9")
+    said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "verifier", killed)
+    assert said.reason == "the verifier ended with signal 9"
     back = len(engine.lines)
     plays_on(engine, back)
     hear_from(engine, theirs, back)
@@ -88,7 +87,7 @@ def meet_again(engine: Engine, mine: str, returned: Engine, theirs: str, receive
 
 def kill_child(engine: Engine, word: str) -> int:
     """kill -9 of the one child whose command line names `word`; gives the place in the engine's lines where that was."""
-    (child,) = [one for one in psutil.Process(engine.process.pid).children() if any(word in part for part in one.cmdline())]
+    child = child_named(engine.process.pid, word)
     place = len(engine.lines)
     child.send_signal(signal.SIGKILL)
     return place

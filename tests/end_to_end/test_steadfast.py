@@ -44,7 +44,7 @@ def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_en
         playing = subprocess.Popen([game, "600"])
         try:
             waits(engine, place)
-            decision = engine.wait(events.RulesChecked, SOON, start=place).decision
+            decision = engine.wait(events.RulesChecked, SOON, lambda event: event.decision.standing == "waiting", place).decision
             assert (decision.reason, decision.ends) == ("Waggle-Game.exe is running.", "Starts when it is closed.")
             place = len(engine.lines)
         finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from end_to_end.programs import virtual_screen
+from end_to_end.programs import SLOW, child_named, virtual_screen
 from waggle import paths
 from waggle.engine import ctl
 from waggle.errors import EngineError
@@ -37,12 +37,12 @@ def on_screen(screen: dict[str, str]) -> bool:
 
 def until(condition, seconds: float, what: str):
     """The first true answer of a condition."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * SLOW
     while time.monotonic() < deadline:
         if answer := condition():
             return answer
         time.sleep(0.02)
-    raise AssertionError(f"{what}: not within {seconds} s")
+    raise AssertionError(f"{what}: not within {seconds * SLOW} s")
 
 
 def state_of(home: Path) -> State | None:
@@ -52,10 +52,19 @@ def state_of(home: Path) -> State | None:
         return None
 
 
+def gone(process: psutil.Process) -> bool:
+    """Whether it has ended, buried by its parent or not yet."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.timeout(900)
 def test_the_window_is_on_screen_before_the_engine_is_ready_and_both_leave_together(tmp_path, screen, figures):
     home = tmp_path / "home"
     command = [sys.executable, "-m", "waggle", "--home", str(home), "--set", "swarm.solo=true"]
-    command += ["--set", "computer.priority=normal"]
+    command += ["--set", "computer.priority=normal", "--set", "learning.held_out_questions=1"]
     began = time.monotonic()
     window = subprocess.Popen(command, env=screen)
     try:
@@ -64,10 +73,10 @@ def test_the_window_is_on_screen_before_the_engine_is_ready_and_both_leave_toget
         early = state_of(home)
         assert early is None or early.phase == "preparing", "the engine was ready before the window: this measures nothing"
         until(lambda: (state := state_of(home)) and state.rounds, 60, "a round")
-        engine = next(child for child in psutil.Process(window.pid).children() if "engine" in child.cmdline())
+        engine = child_named(window.pid, "engine")
         window.send_signal(signal.SIGKILL)
         window.wait()
-        until(lambda: not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE, 60, "the engine's end")
+        until(lambda: gone(engine), 60, "the engine's end")
     finally:
         if window.poll() is None:
             window.kill()

@@ -93,13 +93,14 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
         assert "has ended" in wire.event(reads.readline()).title
 
 
-def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home):
+def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
+    monkeypatch.setattr(control, "LAST_SECONDS", 20.0)
     heard: list[bytes] = []
 
     async def engine() -> tuple[socket.socket, threading.Thread]:
         teller = Teller(home.events, service=True)
         async with control.serving(home, obey, following.told_to(teller, Desk())):
-            connection = await asyncio.to_thread(control.connect, home, control.KNOCK)
+            connection = await asyncio.to_thread(control.connect, home, 20.0)
             connection.sendall(wire.line(Follow(id="follow")))
             told = connection.makefile("rb")
             assert isinstance(wire.event(await asyncio.to_thread(told.readline)), Snapshot)

@@ -60,7 +60,7 @@ async def lifecycle(tmp_path):
 
 
 async def reached(lifecycle, phase) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while lifecycle.teller.state.phase != phase:
             await asyncio.sleep(0.01)
 
@@ -88,7 +88,7 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
 async def test_a_timed_pause_ends_by_itself(lifecycle):
     told: list[bytes] = []
     lifecycle.teller.attach(told.append)
-    until = lifecycle.teller.now() + 1.0
+    until = lifecycle.teller.now() + 3.0
     await lifecycle.obey(commands.Pause(id="1", until=until))
     paused = next(event for event in map(wire.event, told) if isinstance(event, events.PhaseChanged))
     assert (paused.phase, paused.until) == ("paused", until)
@@ -177,7 +177,7 @@ async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecyc
 async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
-    await lifecycle.obey(commands.Resume(id="1", anyway_until=lifecycle.teller.now() + 2.0))
+    await lifecycle.obey(commands.Resume(id="1", anyway_until=lifecycle.teller.now() + 4.0))
     assert lifecycle.teller.state.phase == "contributing"
     assert "Your rules wait until " in sentence(lifecycle.teller.state).detail
     await reached(lifecycle, "waiting")

@@ -44,7 +44,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
     assert made.act.text() == "Go on"
     assert not made.remove.isHidden()
     made.act.click()
-    qtbot.waitUntil(lambda: made._says.text().startswith("1.3 GB of 2.5 GB have come"))
+    qtbot.waitUntil(lambda: made._says.text().startswith("1.3 GB of 2.5 GB have come"), timeout=20_000)
     assert made._bar.value() == 52
     assert made.act.text() == "Stop"
     made.act.click()
@@ -55,7 +55,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
 
 def test_what_went_wrong_is_said(view: Callable[..., CudaView], qtbot: QtBot) -> None:
     made = view(REFUSED)
-    with qtbot.waitSignal(made.program.ended):
+    with qtbot.waitSignal(made.program.ended, timeout=20_000):
         made.act.click()
     assert made._problem.text() == "The package index cannot be reached."
     assert made.act.text() == "Download 2.5 GB"
@@ -63,7 +63,7 @@ def test_what_went_wrong_is_said(view: Callable[..., CudaView], qtbot: QtBot) ->
 
 def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], qtbot: QtBot, tmp_path: Path) -> None:
     made = view(ARRIVED, str(tmp_path / PACK.torch))
-    with qtbot.waitSignal(made.program.ended):
+    with qtbot.waitSignal(made.program.ended, timeout=20_000):
         made.act.click()
     assert made._says.text() == "CUDA is here. The engine uses it from its next start."
     assert made.act.isHidden()

@@ -117,7 +117,7 @@ def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
     process.start()
     qtbot.waitUntil(lambda: bool(told), timeout=20_000)
     assert kinds(told) == ["EngineFailed"]
-    with qtbot.waitSignal(process.ended, timeout=1000):
+    with qtbot.waitSignal(process.ended):
         process.stop()
 
 

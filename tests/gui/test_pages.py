@@ -20,7 +20,7 @@ from waggle.gui.parts import Line
 from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
-from waggle.gui.progress import FRAME_MS, Progress, verdict
+from waggle.gui.progress import Progress, verdict
 from waggle.gui.question_card import chip_of, foot
 from waggle.gui.round_table import COLUMNS, RoundTable, RoundTableView, rows
 from waggle.gui.stepper import count, turn
@@ -295,7 +295,7 @@ def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(look: 
     table.modelReset.connect(lambda: resets.append(1))
     for newest in range(1200, 1210):
         table.show_rows(rows(State(history=told, rounds=tuple(played[newest - 199 : newest + 1]))))
-        qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read, timeout=1000)
+        qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read)
         assert [index.data() for index in view.selectionModel().selectedRows()] == [read]
         assert table.index(0, 0).data() == figure(newest)
     assert not resets
@@ -331,19 +331,15 @@ def test_both_charts_stand_on_one_axis(window_told: Told, told: list[AnyEvent], 
     assert page._held is not None
     assert page._reward is not None
 
-    def ends(width: int) -> tuple[list[float], list[float]]:
-        """Of both charts, once both were drawn in this width."""
-        window.resize(width, 800)
-        qtbot.wait(3 * FRAME_MS)
-        assert page._held is not None
-        assert page._reward is not None
-        return page._held.viewRange()[0], page._reward.viewRange()[0]
+    def ends() -> list[list[float]]:
+        """Of both charts."""
+        return [chart.viewRange()[0] for chart in (page._held, page._reward) if chart is not None]
 
-    first, second = ends(1280)
-    assert first == second
-    narrow, other = ends(1000)
-    assert narrow == other
-    assert narrow[1] > first[1], "the names of the lines keep their room"
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: ends()[0] == ends()[1])
+    wide = ends()[0]
+    window.resize(1000, 800)
+    qtbot.waitUntil(lambda: ends()[0] == ends()[1] and ends()[0][1] > wide[1])  # the names of the lines keep their room
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")

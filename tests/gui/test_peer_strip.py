@@ -199,7 +199,7 @@ def test_a_chosen_row_stays_chosen_when_peers_come(window_told: Told) -> None:
 def test_all_of_it_is_done_by_keyboard(window_told: Told, qtbot: QtBot, qapp: QApplication) -> None:
     window = window_told(met(OTTER, WREN))
     page, sent = page_of(window)
-    with qtbot.waitActive(window, timeout=5000):
+    with qtbot.waitActive(window, timeout=20_000):
         window.activateWindow()
     page._view.setFocus()
     qtbot.keyClick(page._view, Qt.Key.Key_Down)
@@ -251,15 +251,15 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
     engine.refused.connect(window.refused)
     window.commanded.connect(engine.send)
     engine.start()
-    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=20_000)
     page, _ = page_of(window, "12D3KooWKnown")
     page._strip._buttons["muted"].click()
-    qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=5000)
+    qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)
     page.choose("12D3KooWUnknown")
     page._strip._buttons["blocked"].click()
-    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._shown[0], timeout=5000)
+    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._shown[0], timeout=20_000)
     assert offered(page) == {"Mute": True, "Block": True}
-    with qtbot.waitSignal(engine.ended, timeout=5000):
+    with qtbot.waitSignal(engine.ended, timeout=20_000):
         engine.stop()
 
 

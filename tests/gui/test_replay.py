@@ -25,7 +25,7 @@ def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> 
     path.write_bytes(b"".join(lines))
     replay = Replay(path)
     told = collect(replay)
-    with qtbot.waitSignal(replay.ended, timeout=1000) as ended:
+    with qtbot.waitSignal(replay.ended) as ended:
         replay.play_all()
     assert ended.args == [3]
     assert told == [events.TrafficMeasured(up=1, down=2)]
@@ -47,11 +47,11 @@ def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
     replay = Replay(path, speed=2.0, clock=lambda: now[0])
     told = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: len(told) == 1, timeout=1000)
+    qtbot.waitUntil(lambda: len(told) == 1)
     now[0] = 0.6
-    qtbot.waitUntil(lambda: len(told) == 2, timeout=1000)
+    qtbot.waitUntil(lambda: len(told) == 2)
     now[0] = 60.0
-    with qtbot.waitSignal(replay.ended, timeout=1000):
+    with qtbot.waitSignal(replay.ended):
         pass
     assert len(told) == 4
 
@@ -60,7 +60,7 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1.0)
     told = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: bool(told), timeout=1000)
+    qtbot.waitUntil(lambda: bool(told))
     assert replay.send(Pause(id="a"))
     assert isinstance(told[-1], events.PhaseChanged)
     assert told[-1].phase == "paused"

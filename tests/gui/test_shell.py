@@ -203,12 +203,12 @@ def test_starting_is_offered_once_the_process_is_gone(
     current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
     shell = Shell(look, current, process, Choices(None))
     shell.begin("home")
-    with qtbot.waitSignals([current.changed, current.changed], timeout=10_000):  # the start, and what the engine said
+    with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
     assert process.running
     assert words not in offered(shell)
     assert process.send(Pause(id="goes at the first word"))
-    qtbot.waitUntil(lambda: words in offered(shell), timeout=10_000)
+    qtbot.waitUntil(lambda: words in offered(shell), timeout=20_000)
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
@@ -297,14 +297,14 @@ def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypa
     help_page = shell.window.pages["help"]
     assert isinstance(help_page, HelpPage)
     help_page.self_test.ask()
-    qtbot.waitUntil(lambda: "begun" in help_page.self_test.output, timeout=5000)
+    qtbot.waitUntil(lambda: "begun" in help_page.self_test.output, timeout=20_000)
     shell.window.show_page("settings")
     shell.choices.set({"window.language": "de"})
     renewed = shell.window.pages["help"]
     assert isinstance(renewed, HelpPage)
     assert renewed.self_test.busy
     assert "dauert etwa" in renewed.self_test._says.text()
-    with qtbot.waitSignal(renewed.self_test.done, timeout=5000):
+    with qtbot.waitSignal(renewed.self_test.done, timeout=20_000):
         renewed.self_test._program.process.write(b"\n")
     assert renewed.self_test.output.split() == ["begun", "played"]
 
@@ -314,12 +314,12 @@ def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: P
     pack = cuda_pack.shipped()
     before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", told]) for _ in range(2))
     before.act.click()
-    qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=5000)
+    qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
     after.go_on(before)
     shiboken6.delete(before)
     assert after._bar.value() == 25
     after.program.process.write(b"\n")
-    qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=5000)
+    qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=20_000)
     after.stop()
     shiboken6.delete(after)
 

@@ -42,7 +42,7 @@ def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
     shell = Shell(look, Current(), engine, Choices(home.settings), home)
     shell.begin(None, first=True)
     yield shell
-    with qtbot.waitSignal(shell.left, timeout=10_000):
+    with qtbot.waitSignal(shell.left):
         shell.leave()
     window = shell.window
     shiboken6.delete(shell)
@@ -159,7 +159,7 @@ def test_closing_the_questions_ends_all_and_they_are_asked_again(
     home = Home(tmp_path)
     shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), Choices(home.settings), home)
     shell.begin(None, first=True)
-    with qtbot.waitSignal(shell.left, timeout=1000):
+    with qtbot.waitSignal(shell.left):
         shell.window.close()
     assert is_first(home, Choices(home.settings), ())
     window = shell.window

@@ -43,7 +43,7 @@ def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
     for number in range(1, 200):
         current.take(events.TrafficMeasured(seq=number, up=1.0, down=2.0))
     assert changes == []
-    qtbot.waitUntil(lambda: bool(changes), timeout=1000)
+    qtbot.waitUntil(lambda: bool(changes))
     assert changes == [199]
     qtbot.wait(250)
     assert changes == [199], "nothing is redrawn when nothing happens"
@@ -235,7 +235,7 @@ def test_progress_asks_no_engine_that_is_gone(window_told: Told) -> None:
 
 def test_closing_waits_for_the_engine(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
-    with qtbot.waitSignal(window.closing, timeout=1000):
+    with qtbot.waitSignal(window.closing):
         window.close()
     assert window.isVisible()
 
@@ -418,7 +418,7 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
         assert window.pages[name].isAncestorOf(field)
         assert not field.visibleRegion().isEmpty()
     for signal, key in ((window.commanded, Qt.Key.Key_P), (window.closing, Qt.Key.Key_W), (window.leave_wanted, Qt.Key.Key_Q)):
-        with qtbot.waitSignal(signal, timeout=1000):
+        with qtbot.waitSignal(signal):
             pressed(window, key, ctrl)
     shown = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
     for promised in (keys.QUIT, keys.CLOSE, keys.PAUSE, keys.FIND, keys.page(1), keys.page(8), f"{keys.MUTE}, {keys.BLOCK}"):

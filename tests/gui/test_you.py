@@ -83,7 +83,7 @@ def test_a_year_is_read_as_a_table_while_rounds_end(page: Page, qapp: QApplicati
         tell(window, events.RoundCompleted(summary=summary))
         assert you._rows.index(0, 0).data() == whole_day(TODAY)
         assert [index.data() for index in table.selectionModel().selectedRows()] == [read]
-        qtbot.waitUntil(lambda: table.indexAt(QPoint(4, 4)).data() == read, timeout=1000)
+        qtbot.waitUntil(lambda: table.indexAt(QPoint(4, 4)).data() == read)
     assert you._rows.index(0, 3).data() == "2"
 
 

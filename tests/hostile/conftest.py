@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.conftest import charter, identity, seed_address, start, verifier
+from swarm.conftest import charter, identity, seed_address, start, unhurried, verifier
 from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
@@ -15,7 +15,7 @@ from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
-__all__ = ["charter", "identity", "seed_address", "start", "verifier"]
+__all__ = ["charter", "identity", "seed_address", "start", "unhurried", "verifier"]
 
 StartAttacker = Callable[[str], Awaitable[Attacker]]
 

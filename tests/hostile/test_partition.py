@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.programs import SLOW
 from hostile.partition import ALONE, BEFORE, part, why_not
 
-HEALED_S = 30.0
+HEALED_S = 30.0  # on a computer that does nothing else
 
 
 @pytest.mark.privileged
@@ -23,7 +24,7 @@ def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: 
 
     healed = part(way, tmp_path)
 
-    assert healed.seconds <= HEALED_S
+    assert healed.seconds <= HEALED_S * SLOW
     assert healed.trouble == []
     for me, before, after, arrived in zip(healed.peers, healed.before, healed.after, healed.arrived, strict=True):
         others = set(healed.peers) - {me}

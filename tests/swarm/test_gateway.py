@@ -179,20 +179,27 @@ async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
 ) -> None:
     blocked: set[bytes] = set()
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, admits=lambda peer: peer not in blocked, patience=0.2) as (address, _):
-        async with connect(address) as connection, asyncio.timeout(SOON):
+    async with (
+        lending(charter, lender, patience=0.2) as (address, _),
+        connect(address) as connection,
+        asyncio.timeout(SOON),
+    ):
+        await connection.recv()
+        with pytest.raises(ConnectionClosed):  # it has said nothing
             await connection.recv()
-            with pytest.raises(ConnectionClosed):  # it has said nothing
-                await connection.recv()
-        async with connect(address) as connection, asyncio.timeout(SOON):
-            await introduce(connection, identity)
-            assert len(await connection.recv()) == SIGNATURE_BYTES
-            await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
-            assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer) == gateway.Answer(1)
-            blocked.add(identity.peer_id)
-            await connection.send(msgspec.msgpack.encode(gateway.Directory(2)))
-            with pytest.raises(ConnectionClosed):
-                await connection.recv()
+    async with (
+        lending(charter, lender, admits=lambda peer: peer not in blocked) as (address, _),
+        connect(address) as connection,
+        asyncio.timeout(SOON),
+    ):
+        await introduce(connection, identity)
+        assert len(await connection.recv()) == SIGNATURE_BYTES
+        await connection.send(msgspec.msgpack.encode(gateway.Directory(1)))
+        assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer) == gateway.Answer(1)
+        blocked.add(identity.peer_id)
+        await connection.send(msgspec.msgpack.encode(gateway.Directory(2)))
+        with pytest.raises(ConnectionClosed):
+            await connection.recv()
 
 
 async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere(

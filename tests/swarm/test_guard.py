@@ -1,6 +1,7 @@
 """What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
 
 import hashlib
+import itertools
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +63,9 @@ def test_an_announcement_is_small(identity: Identity) -> None:
 def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
     from waggle.swarm.identity import load_or_create
 
-    good, other = entry(identity), load_or_create(tmp_path / "other.key")
+    good, own = entry(identity), directory.places_of(CHARTER, identity.peer_id).keys()
+    others = (load_or_create(tmp_path / f"{number}.key") for number in itertools.count())
+    other = next(each for each in others if directory.places_of(CHARTER, each.peer_id).keys() != own)
     pack = msgspec.msgpack.encode
     wrong = {
         "a plain value": replace(good, subkey=pack(None)),
@@ -77,7 +80,7 @@ def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
         "another swarm's key": replace(good, key=min(directory.places_of(bytes(32), identity.peer_id))),
         "another's shard": replace(
             good,
-            key=min(directory.places_of(CHARTER, other.peer_id).keys() - directory.places_of(CHARTER, identity.peer_id).keys()),
+            key=min(directory.places_of(CHARTER, other.peer_id).keys() - own),
         ),
         "a changed byte": replace(good, value=good.value[:50] + bytes([good.value[50] ^ 1]) + good.value[51:]),
         "a changed signature": replace(good, value=good.value[:-1] + bytes([good.value[-1] ^ 1])),

@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from swarm.live import SOON, Start, fresh_identity
+from swarm.live import SOON, Live, Start, fresh_identity
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.lan import KIND, MAX_FOUND, Lan
-from waggle.swarm.news import ReachFound
+
+
+async def meet(one: Live, other: Live) -> None:
+    """Each hears of the other, whoever else is on this network."""
+    for live, met in ((one, other), (other, one)):
+        await live.ear.peer(met.identity.peer_id, lambda news: news.peer.connection == "lan")
 
 
 async def test_two_nodes_on_one_network_meet_without_a_seed(start: Start) -> None:
     one = await start("one", lan=True)
     other = await start("other", lan=True)
-    for live in (one, other):
-        await live.ear.hear(ReachFound, lambda news: news.reach == "connected" and news.peers == 1)
+    await meet(one, other)
 
 
 async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_path: Path) -> None:
@@ -34,8 +38,7 @@ async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_pa
     insisting = asyncio.create_task(insist())
     try:
         one, other = await start("one", lan=True), await start("other", lan=True)
-        for live in (one, other):
-            await live.ear.hear(ReachFound, lambda news: news.reach == "connected" and news.peers == 1)
+        await meet(one, other)
     finally:
         insisting.cancel()
         await squatter.async_close()

@@ -83,11 +83,12 @@ async def test_who_holds_every_connection_gets_no_more_and_who_leaves_makes_room
     charter: Charter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.swarm.web.MOST", 5)
+    monkeypatch.setattr("waggle.swarm.web.OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
     web = Web(lambda: Board(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
         held = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(5)]
-        async with asyncio.timeout(2.0):  # long before they are given up for asking nothing
+        async with asyncio.timeout(SOON):
             assert await refused(web.port)
             for _, writer in held:
                 writer.close()
