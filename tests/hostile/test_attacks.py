@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import functools
+import math
 import os
 import signal
 import time
@@ -18,7 +19,7 @@ from waggle.errors import VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
-from waggle.swarm import directory
+from waggle.swarm import directory, gathering
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
@@ -118,14 +119,16 @@ async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows
     await honest_arrives()
 
 
-async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most(
-    attacker: StartAttacker, scene_of: SceneOf, victim: Live
+async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gathering, "SLOWER", math.inf)
     hostile = await attacker("flood")
     await hostile.attack(attacks.flood, scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived)
     assert len(arrived.groups) == 128
     assert len(victim.node.waiting()) == 64
+    await honest_arrives()
 
 
 async def test_new_names_on_one_computer_fill_a_quarter_of_the_pool_together(

@@ -59,9 +59,11 @@ async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str,
     arrived = await other.ear.hear(GroupsArrived)
 
     other.node.take(arrived.groups[:1])
-
     assert other.node.waiting() == arrived.groups[1:]
-    there = await other.ear.peer(one.identity.peer_id, lambda news: news.peer.used == 1)
+    other.node.discard(arrived.groups[1:])
+    assert other.node.waiting() == ()
+
+    there = await other.ear.peer(one.identity.peer_id, lambda news: (news.peer.used, news.peer.idle) == (1, 1))
     assert (there.peer.received, there.peer.useful, there.peer.rejected, there.peer.model) == (2, 2, 0, "starter")
     assert there.peer.mean_reward == pytest.approx(1 / 3, abs=0.1)
     await one.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)

@@ -153,6 +153,16 @@ def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
     assert trust.trusted() == set()
 
 
+def test_whose_groups_turn_out_to_teach_nothing_is_barren_until_more_were_trained_on() -> None:
+    trust = Trust()
+    trust.idle(PEER, TRUSTED_FROM - 1)
+    assert trust.barren() == set()
+    trust.idle(PEER, 1)
+    assert trust.barren() == {PEER}
+    trust.used(PEER, TRUSTED_FROM)
+    assert trust.barren() == set()
+
+
 def test_an_unknown_way_counts_as_relayed_until_it_is_seen() -> None:
     trust = Trust()
     assert trust.of(PEER).source == "relay"

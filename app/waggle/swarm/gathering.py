@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -25,13 +25,13 @@ from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import NEWCOMERS
+from waggle.tasks.group import NEWCOMERS, JudgedGroup
 from waggle.tasks.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
-SLOWER = 4.0  # times the tempo, while the pool holds plenty
+SLOWER = 4.0  # times the tempo, while the pool holds plenty that promises to be of use
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
 UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
 
@@ -87,7 +87,7 @@ class Gathering:
                 await asyncio.sleep(PAY_S)
             with suppress(PeerAway):  # the network starts again: the next look finds it
                 await self._look(connection)
-            plenty = len(self._pool) >= self._options.pool_capacity // 4
+            plenty = len(promising(self._pool.waiting(), self._trust.barren())) >= self._options.pool_capacity // 4
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
 
     async def finish(self) -> None:
@@ -262,6 +262,11 @@ def resters(
         for origin, (until, sha256) in unanswered.items()
         if now < until or (origin not in here and sha256 == current[origin].sha256)
     ]
+
+
+def promising(waiting: Iterable[JudgedGroup], barren: Collection[bytes]) -> list[JudgedGroup]:
+    """What a round may count on: neither a flood under new names nor what was never of use makes it stop looking for more."""
+    return [group for group in waiting if group.source != NEWCOMERS and group.group.origin not in barren]
 
 
 def _lasting(rests: dict[bytes, float]) -> set[bytes]:

@@ -270,6 +270,8 @@ class SwarmNode:
     def discard(self, groups: Sequence[JudgedGroup]) -> None:
         """Nothing can be learned from these here: they leave the pool. From any thread."""
         self._pool.take(groups)
+        for origin, count in Counter(judged.group.origin for judged in groups).items():
+            self._trust.idle(origin, count)
 
     async def _give_payload(self, peer_id: bytes, request: bytes) -> bytes:
         if not self._admission.admits(peer_id, request[DIGEST_BYTES:]):

@@ -39,6 +39,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     received: Count = 0  # groups in them
     useful: Count = 0  # of received: rewards that differ enough to teach
     used: Count = 0  # of received: trained on here
+    idle: Count = 0  # of received: looked at for that, and nothing could be learned from them
     taken: Count = 0  # our groups that this peer pulled
     rejected: Count = 0
     reason: str = ""  # of the last rejection, in our words
@@ -54,6 +55,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def known(self) -> bool:
         """Whether it has been here for a while: a name is made in no time, and one flood of groups makes nobody known."""
         return self.records >= KNOWN_FROM
+
+    @property
+    def barren(self) -> bool:
+        """Whether most that the last rounds looked at taught nothing here, whatever its rewards promised: too strange, too long."""
+        return self.idle >= TRUSTED_FROM and self.idle > self.used
 
     @property
     def trusted(self) -> bool:
@@ -101,6 +107,12 @@ class Trust:
         with self._lock:
             peer = self._of(origin)
             self._keep(peer, used=peer.used + groups)
+
+    def idle(self, origin: bytes, groups: int) -> None:
+        """Count groups of this peer that turned out to teach nothing here."""
+        with self._lock:
+            peer = self._of(origin)
+            self._keep(peer, idle=peer.idle + groups)
 
     def taken(self, peer_id: bytes, groups: int) -> None:
         """Count groups of ours that this peer pulled."""
@@ -189,6 +201,11 @@ class Trust:
         """Who has been of use so far."""
         with self._lock:
             return {peer.id for peer in self._peers.values() if peer.trusted}
+
+    def barren(self) -> set[bytes]:
+        """Whose groups teach nothing here, whatever their rewards promise."""
+        with self._lock:
+            return {peer.id for peer in self._peers.values() if peer.barren}
 
     def all(self) -> list[Standing]:
         """Everyone, for keeping on disk."""
