@@ -1,5 +1,6 @@
 """A person's word on a peer reaches the swarm, and what cannot be meant is refused in words."""
 
+import asyncio
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -170,6 +171,24 @@ def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_wind
     told = others.event_of(arrived(found), Titles(WORDY))
     assert apply(State(), told).arrivals[0][1] == 104
     assert len(wire.line(told)) < wire.MAX_LINE / 4
+
+
+async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_rest_is_counted(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
+    teller = Teller(home.events)
+    async with AsyncExitStack() as stack:
+        chosen = Settings(swarm=Swarm(host="127.0.0.1", seeds=(), lan=False))
+        swarm = await others.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, teller, stack)
+        assert isinstance(swarm, SwarmNode)
+        for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
+            swarm._tell(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
+        await asyncio.sleep(0)
+    teller.close()
+    assert sum(groups for _, groups in teller.state.arrivals) == 30 * 128
+    assert len(teller.state.cards) == CARDS // 2
+    assert sum(path.stat().st_size for path in home.events.iterdir()) < 6_000_000
 
 
 def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads() -> None:

@@ -1,6 +1,7 @@
 """Others: joins the swarm a person chose, and turns its news into events."""
 
 import re
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import assert_never
@@ -20,6 +21,7 @@ from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of,
 from waggle.swarm.marks import Comparison
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.quota import Quota
 from waggle.swarm.seed import fetch_charter
 from waggle.swarm.sent import readable, written_by_hand
 from waggle.swarm.solo import SoloSwarm
@@ -30,6 +32,7 @@ from waggle.tasks.verifier import Verifier
 
 ENTRANTS = 100  # told of, of a private swarm
 LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
+READ_RATE, READ_BURST = 0.25, 20.0  # groups of peers told with their texts, a second and at once: nobody reads more
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -100,7 +103,10 @@ async def join(
     digest = charter.digest.hex()
     key, me = admission.kept(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
-    node = SwarmNode(options, charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me)))
+    read = Quota(READ_RATE, READ_BURST)
+    node = SwarmNode(
+        options, charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
+    )
     stack.push_async_callback(node.close)
     await node.start()
     if light.is_light(options) and not options.gateways:
@@ -141,13 +147,16 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
     )
 
 
-def event_of(told: news.News, titles: telling.Titles, me: str = "") -> events.EngineEvent | comparing.ComparingEvent:
-    """The event for one piece of news."""
+def event_of(
+    told: news.News, titles: telling.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
+) -> events.EngineEvent | comparing.ComparingEvent:
+    """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
     match told:
         case news.GroupsArrived():
+            read = [group for group in told.groups if has_room()]
             return events.PeerGroupsArrived(
                 origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model,
-                groups=telling.shown(told.groups, titles),
+                groups=telling.shown(read, titles), more=len(told.groups) - len(read),
             )  # fmt: skip
         case news.RecordDropped():
             return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)

@@ -12,8 +12,7 @@ from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
-# How others call this node: not known yet, straight, through the seeds, or not at all: it takes part through a gateway.
-Way = Literal["", "direct", "relay", "gateway"]
+Way = Literal["", "direct", "relay", "gateway"]  # others call it: unknown yet, straight, through seeds, never (see light.py)
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
@@ -322,13 +321,14 @@ class PeerChanged(Event, frozen=True, kw_only=True, tag=True):
 
 
 class PeerGroupsArrived(Event, frozen=True, kw_only=True, tag=True):
-    """A peer's groups were pulled, verified and judged here."""
+    """A peer's groups were pulled, verified and judged here. Those to be read, and how many `more` there were."""
 
     origin: str
     name: str
     round: int
     model: str
     groups: tuple[ShownGroup, ...]
+    more: Count = 0
 
 
 class RecordRejected(Event, frozen=True, kw_only=True, tag=True):

@@ -324,7 +324,7 @@ def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownC
 
 
 def _arrived(state: State, event: e.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
-    minute, count = int(event.at // 60), len(event.groups)
+    minute, count = int(event.at // 60), len(event.groups) + event.more
     known = state.arrivals
     if known and known[-1][0] == minute:
         return (*known[:-1], (minute, known[-1][1] + count))
