@@ -58,7 +58,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def barren(self) -> bool:
-        """Whether most that the last rounds looked at taught nothing here, whatever its rewards promised: too strange, too long."""
+        """Whether most that rounds looked at taught nothing here, whatever its rewards promised: too strange, too long."""
         return self.idle >= TRUSTED_FROM and self.idle > self.used
 
     @property
