@@ -2,6 +2,8 @@
 
 import hashlib
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -206,6 +208,33 @@ def test_adapters_and_whole_weights_do_not_go_on_from_each_other(tmp_path):
         checkpoint.save(tmp_path / mine, ways[mine], Saved(round=1, step=0, epoch=0, charter="c", base="b"))
         with pytest.raises(CheckpointError, match=f"trained as {mine}, not as {other}"):
             checkpoint.load_newest(tmp_path / mine, ways[other], "b")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
+    """transformers opens a model in bfloat16 by making that what torch makes numbers of, in every thread."""
+    folder = make_model("llama", tmp_path / "model")
+    batches = [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in some_batches(TorchPolicy(folder))]
+
+    def lived() -> list[object]:
+        policy = TorchPolicy(folder, training=way)
+        said: list[object] = [(one.tokens, one.logp) for row in sample(policy, prompts(2)) for one in row]
+        for _ in range(2):
+            said += [policy.step(batches, StepParams(learning_rate=1e-3)), policy.logprobs(batches, 1.0), policy.values(batches)]
+        return [*said, *policy.state()]
+
+    alone = lived()
+    torch.set_default_dtype(torch.bfloat16)
+    request.addfinalizer(lambda: torch.set_default_dtype(torch.float32))
+    np.testing.assert_equal(lived(), alone)
+
+
+def test_models_opened_at_once_leave_torch_as_it_was(tmp_path):
+    folder = make_model("llama", tmp_path / "model")
+    with ThreadPoolExecutor(8) as several:
+        for _ in range(10):
+            list(several.map(lambda _: TorchPolicy(folder, training=Training("lean", "bfloat16")), range(8)))
+    assert torch.get_default_dtype() == torch.float32
 
 
 def test_another_optimiser_begins_its_moments_anew(tmp_path):

@@ -6,6 +6,7 @@ knows rows. Left out: sliding windows, rope that changes with the length of a te
 """
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from waggle.policy.torch_product import Product, ready_pieces
 from waggle.policy.training import Training
 from waggle.rl.batch import nothing
 
+_one_at_a_time = threading.Lock()  # opening a model sets for all threads what torch makes numbers of, and sets it back
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -175,7 +177,7 @@ def _load(folder: Path, kept: torch.dtype) -> Any:
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()  # what it reports is refused below
     try:
-        with memory_errors():
+        with _one_at_a_time, memory_errors():
             model, report = AutoModelForCausalLM.from_pretrained(
                 folder, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
             )

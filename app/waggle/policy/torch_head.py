@@ -16,7 +16,7 @@ Objective = Callable[[torch.Tensor, slice], torch.Tensor]  # log-probs of some r
 
 def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, at_once: int) -> torch.Tensor:
     """Log-probs (N,) of the targets, without a gradient; `at_once` is how many scores are held."""
-    found = torch.empty(len(normed), device=normed.device)
+    found = torch.empty(len(normed), dtype=torch.float32, device=normed.device)
     product = weight.to(normed.dtype)
     for rows in _parts(len(normed), len(weight), at_once):
         chances, likely = _chances(_scores(normed[rows], product, temperature), targets[rows])
@@ -54,8 +54,8 @@ class _Head(torch.autograd.Function):
         at_once: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         pull = torch.empty_like(normed)
-        logp = torch.empty(len(normed), device=normed.device)
-        loss = torch.zeros((), device=normed.device)
+        logp = torch.empty(len(normed), dtype=torch.float32, device=normed.device)
+        loss = torch.zeros((), dtype=torch.float32, device=normed.device)
         product = weight.detach().to(normed.dtype)
         for rows in _parts(len(normed), len(weight), at_once):
             scores = _scores(normed[rows], product, temperature)

@@ -129,7 +129,8 @@ class Adafactor:
             if parameter.grad is None:
                 continue
             number = self._steps[name] = self._steps.get(name, 0) + 1
-            moments = self._moments.setdefault(name, [torch.zeros(size, device=parameter.device) for size in _sizes(parameter)])
+            fresh = [torch.zeros(size, dtype=torch.float32, device=parameter.device) for size in _sizes(parameter)]
+            moments = self._moments.setdefault(name, fresh)
             gradient, matrix = _matrix(parameter.grad), _matrix(parameter.data)
             keep = 1.0 - number**-DECAY
             for moment, mean in zip(moments, _mean_squares(gradient), strict=True):
@@ -198,7 +199,7 @@ def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
     """Of the rows (R,) and of the columns (C,); of a single row only of its numbers."""
     if len(gradient) == 1:
         return [gradient[0].float().square_().add_(TINY)]
-    rows, columns = [], torch.zeros(gradient.shape[1], device=gradient.device)
+    rows, columns = [], torch.zeros(gradient.shape[1], dtype=torch.float32, device=gradient.device)
     for block in _blocks(gradient):
         squares = gradient[block].float().square_().add_(TINY)
         rows.append(squares.mean(1))

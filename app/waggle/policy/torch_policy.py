@@ -184,7 +184,7 @@ class TorchPolicy:
 
     def _make_critic(self) -> dict[str, torch.nn.Parameter]:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
-        self._critic = torch.nn.Linear(self._model.width, 1, device=self._device)
+        self._critic = torch.nn.Linear(self._model.width, 1, dtype=torch.float32, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
         made = self._critic_parameters()

@@ -87,7 +87,7 @@ class _Adapter:
     def __init__(self, weight: torch.Tensor, module: str) -> None:
         out, width = weight.shape
         self.a = torch.nn.Parameter(torch.from_numpy(first_a(module, width)).to(weight.device))
-        self.b = torch.nn.Parameter(torch.zeros(out, RANK, device=weight.device))
+        self.b = torch.nn.Parameter(torch.zeros(out, RANK, dtype=torch.float32, device=weight.device))
         self.parameters = dict(zip(names(module), (self.a, self.b), strict=True))
 
     def added(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
