@@ -31,6 +31,39 @@ def test_the_idle_monitor_is_understood(said, seconds):
     assert linux.milliseconds_of(said) == seconds
 
 
+PLUG, NO_PLUG = ({"type": "Mains", "online": online} for online in "10")
+MOUSE = {"type": "Battery", "scope": "Device", "status": "Discharging"}
+
+
+def battery(status):
+    return {"type": "Battery", "status": status}
+
+
+@pytest.mark.parametrize(
+    ("supplies", "means"),
+    [
+        ({}, None),
+        ({"hidpp_battery_0": MOUSE}, None),
+        ({"BAT0": battery("Discharging"), "hidpp_battery_0": MOUSE}, False),
+        ({"BAT0": battery("Charging"), "hidpp_battery_0": MOUSE}, True),
+        ({"BAT0": battery("Not charging"), "ADP1": PLUG}, True),
+        ({"BAT0": battery("Not charging")}, True),
+        ({"BAT0": battery("Full"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
+        ({"BAT0": battery("Unknown"), "ADP1": NO_PLUG}, False),
+        ({"BAT0": battery("Discharging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "1"}}, True),
+        ({"BAT0": battery("Unknown")}, None),
+        ({"BAT0": {"type": "Battery"}}, None),
+        ({"ups": {"type": "UPS", "status": "Discharging"}}, False),
+    ],
+)
+def test_only_the_computers_own_battery_says_whether_it_is_plugged_in(supplies, means, tmp_path):
+    for name, files in supplies.items():
+        (tmp_path / name).mkdir()
+        for file, word in files.items():
+            (tmp_path / name / file).write_text(f"{word}\n")
+    assert linux.on_power(tmp_path) is means
+
+
 @pytest.mark.parametrize("name", ["Game.exe", "game", r"C:\Games\GAME.EXE", "/usr/bin/game", "Game.app"])
 def test_programs_are_the_same_however_they_are_written(name):
     assert plain_name(name) == "game"

@@ -86,6 +86,10 @@ def _told(ask: Callable[[], Answer | None]) -> Answer | None:
 
 
 def _on_power() -> bool | None:
+    if sys.platform == "linux":
+        from waggle.engine.readings import linux
+
+        return linux.on_power()
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     if battery is None or battery.power_plugged is None:
         return None

@@ -1,11 +1,14 @@
-"""Idleness, full screen and metered networks on Linux: X11 where the screen is X11's, else the session's message bus."""
+"""Power, idleness, full screen and metered networks on Linux: X11 where the screen is X11's, else the session's message bus."""
 
 import os
 import re
 import subprocess
+from pathlib import Path
 
 from waggle.engine.readings import x11
 
+SUPPLIES = Path("/sys/class/power_supply")
+BATTERIES = ("Battery", "UPS")
 SECONDS = 2.0  # a bus that does not answer is one that does not tell
 IDLE = ("--user", "call", "org.gnome.Mutter.IdleMonitor", "/org/gnome/Mutter/IdleMonitor/Core", "org.gnome.Mutter.IdleMonitor",
         "GetIdletime")  # fmt: skip
@@ -23,6 +26,24 @@ def full_screen() -> bool | None:
     return None if os.environ.get("WAYLAND_DISPLAY") else x11.ask(x11.full_screen)
 
 
+def on_power(supplies: Path = SUPPLIES) -> bool | None:
+    """Whether the computer is plugged in; None where it has no battery. Those of a mouse, a keyboard or a pen are not its own.
+
+    Read from the kernel: psutil takes whatever is called a battery for the computer's, and knows few names of adapters. Raises
+    OSError where the kernel tells of none at all.
+    """
+    own = [each for each in supplies.iterdir() if _word(each, "scope") != "Device"]
+    states = {_word(each, "status") for each in own if _word(each, "type") in BATTERIES}
+    plugs = {_word(each, "online") for each in own if _word(each, "type") not in BATTERIES}
+    if not states or states == {""}:
+        return None
+    if "1" in plugs:
+        return True
+    if "Discharging" in states or "0" in plugs:
+        return False
+    return True if states & {"Charging", "Full", "Not charging"} else None
+
+
 def metered() -> bool | None:
     return metered_of(_bus(*METERED))
 
@@ -36,6 +57,14 @@ def milliseconds_of(said: str) -> float | None:
 def metered_of(said: str) -> bool | None:
     """NetworkManager's NMMetered: 1 yes, 2 no, 3 and 4 the same as a guess, 0 unknown."""
     return {"u 1": True, "u 3": True, "u 2": False, "u 4": False}.get(said.strip())
+
+
+def _word(supply: Path, name: str) -> str:
+    """What one of its files says, empty where there is none or it cannot be read now."""
+    try:
+        return (supply / name).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def _bus(*words: str) -> str:
