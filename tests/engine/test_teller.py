@@ -66,18 +66,35 @@ async def test_what_is_kept_of_completions_while_they_grow_is_bounded(teller, tm
         assert 2000 <= growing.stat().st_size < 2300
 
 
-async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(teller, tmp_path, monkeypatch):
+def small(monkeypatch):
     monkeypatch.setattr(tellers, "FILE_BYTES", 300)
+    monkeypatch.setattr(tellers, "KEPT_BYTES", 5000)
+
+
+async def test_records_go_by_their_size_however_often_the_engine_starts(tmp_path, monkeypatch):
+    for number in range(20):
+        teller = Teller(tmp_path)
+        teller.tell(events.PhaseChanged(phase="contributing", round=number))
+        teller.close()
+    assert sorted(event.round for event in kept(tmp_path)) == list(range(20))
+    monkeypatch.setattr(tellers, "KEPT_FILES", 3)
+    Teller(tmp_path).close()
+    assert sorted(event.round for event in kept(tmp_path)) == [17, 18, 19]
+
+
+async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(teller, tmp_path, monkeypatch):
+    small(monkeypatch)
     for number in range(40):
         teller.tell(events.PhaseChanged(phase="contributing", round=number))
     files = sorted(tmp_path.glob("*.jsonl"))
-    assert len(files) == tellers.KEPT_FILES
+    assert len(files) > 2
+    assert 4000 < sum(path.stat().st_size for path in files) < 7000
     newest = list(wire.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
     assert isinstance(newest[0], Snapshot)
 
 
 async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_cannot_be_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tellers, "FILE_BYTES", 300)
+    small(monkeypatch)
     ahead = time.time() + 1e8
     for number in range(6):
         path = tmp_path / f"2040010{number}T000000-000000.jsonl"
@@ -91,7 +108,7 @@ async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_ca
     teller.close()
     files = [path for path in tmp_path.glob("*.jsonl") if path.is_file()]
     assert not [path.name for path in files if path.name.startswith("2040")]
-    assert len(files) == tellers.KEPT_FILES
+    assert sum(path.stat().st_size for path in files) < 7000
     told = [event for path in files for event in wire.recording(path)]
     assert {38, 39} <= {event.round for event in told if isinstance(event, events.PhaseChanged)}
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
-KEPT_FILES = 5
 FILE_BYTES = 64 * 1024 * 1024
+KEPT_BYTES, KEPT_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
 MOST_WAITING = 8 * 1024 * 1024  # bytes that a listener has not read
 
 Sink = Callable[[bytes], None]
@@ -126,9 +126,12 @@ class Teller:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> IO[bytes]:
-        for old in self._oldest_first()[: 1 - KEPT_FILES]:
-            with suppress(OSError):  # somebody looks at it: it goes next time
-                old.unlink(missing_ok=True)
+        kept = 0
+        for number, old in enumerate(reversed(self._oldest_first())):
+            kept += _bytes(old)
+            if kept > KEPT_BYTES or number >= KEPT_FILES:
+                with suppress(OSError):  # somebody looks at it: it goes next time
+                    old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
         opened = path.open("ab", buffering=0)
@@ -147,6 +150,13 @@ class Teller:
 
     def _open_writing(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # it went meanwhile
+        return 0
 
 
 def _written_at(path: Path) -> float:
