@@ -95,6 +95,15 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(policy, r
     assert aside[0].folder.is_dir()
 
 
+def test_a_damaged_checkpoint_that_stays_where_it_is_is_named(policy, root):
+    for number in (1, 2):
+        save(root, policy, state(number))
+    (root / "r00000002" / "model.safetensors").write_bytes(b"half")
+    (root / "damaged-r00000002").write_bytes(b"stands for what somebody holds open on Windows")
+    with pytest.raises(CheckpointError, match="r00000002 is damaged and cannot be set aside"):
+        load_newest(root, policy, "b")
+
+
 def test_a_write_that_was_cut_short_is_not_a_checkpoint(policy, root):
     save(root, policy, state(1))
     (root / ".writing-1").mkdir()

@@ -123,6 +123,14 @@ def test_journals_lead_from_one_checkpoint_through_the_next(tmp_path):
     assert rounds(tmp_path, 2) == [3, 4]
 
 
+def test_a_journal_that_cannot_be_removed_yet_hinders_nobody(tmp_path):
+    (tmp_path / "journal-r00000000").mkdir()  # stands for one that somebody holds open on Windows
+    for after in (1, 2):
+        journal.append(tmp_path, after, entry(after + 1))
+    journal.forget(tmp_path, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal-r00000000", "journal-r00000002"]
+
+
 def test_another_model_learns_nothing_from_it(tmp_path):
     journal.append(tmp_path, 0, entry(1, "other"))
     assert rounds(tmp_path, 0) == []

@@ -270,7 +270,12 @@ def _folders(root: Path) -> list[Path]:
 def _set_aside(folder: Path) -> Path:
     place = folder.with_name(f"damaged-{folder.name}")
     shutil.rmtree(place, ignore_errors=True)
-    os.rename(folder, place)
+    try:
+        os.rename(folder, place)
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder.name} is damaged and cannot be set aside: {error.strerror}.", "Close what uses it, or move it away."
+        ) from error
     return place
 
 

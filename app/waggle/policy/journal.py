@@ -12,6 +12,7 @@ import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -140,7 +141,8 @@ def forget(root: Path, before: int) -> None:
     many checkpoints were saved on the way."""
     for path, follower in pairwise(_files(root)):
         if _round_of(follower) <= before:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # somebody holds it open, on Windows: it goes after the next checkpoint
+                path.unlink(missing_ok=True)
 
 
 def _files(root: Path) -> list[Path]:
