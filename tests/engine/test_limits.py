@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 import waggle
 from waggle import paths
@@ -199,6 +200,17 @@ def test_a_journal_that_was_set_aside_goes_like_a_state(home):
     removed = limits.make_room(home, 0.00055, paths.models() / "owner" / "newer")
     assert removed == ["damaged-journal-r00000001", "damaged-r00000000"]
     assert not (home.checkpoints / "damaged-journal-r00000001").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+def test_what_came_of_a_model_that_nobody_downloads_any_more_goes_before_what_is_whole(home):
+    for name in ("left", "coming"):
+        fill(paths.models() / "owner" / f".downloading-{name}")
+    with FileLock(paths.models() / "owner" / ".downloading-coming.lock"):
+        assert limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == ["damaged-r00000000", "left"]
+        assert not (paths.models() / "owner" / ".downloading-left").exists()
+        assert "coming" not in limits.make_room(home, 0.0005, paths.models() / "owner" / "newer")
+    assert (paths.models() / "owner" / ".downloading-coming").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")

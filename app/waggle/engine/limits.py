@@ -103,7 +103,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         size = _size(path)
         if _remove(path):
             used -= size
-            removed.append(path.name)
+            removed.append(path.name.removeprefix(hub.UNFINISHED))
     return removed
 
 
@@ -111,7 +111,7 @@ def _remove(path: Path) -> bool:
     """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
     try:
         if path.is_relative_to(paths.models()):
-            return hub.remove(path)
+            return hub.drop(path) if path.name.startswith(hub.UNFINISHED) else hub.remove(path)
         if path.is_file():
             path.unlink()
     except OSError:
@@ -121,10 +121,11 @@ def _remove(path: Path) -> bool:
 
 
 def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
-    """What can go, first what is missed least: what was damaged, models that were not used for longest, older states."""
+    """What can go, first what is missed least: what was damaged or came by half, models not used for longest, older states."""
     states = _states(home)
     for folder in states:
         yield from sorted(folder.glob("damaged-*"))
+    yield from hub.unfinished(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:

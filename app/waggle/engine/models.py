@@ -122,7 +122,7 @@ def _downloaded(cache: Path) -> list[Model]:
     found = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
-            found.add(f"{folder.parent.name}/{folder.name.removeprefix('.downloading-')}")
+            found.add(f"{folder.parent.name}/{folder.name.removeprefix(hub.UNFINISHED)}")
     return [Model(name=name) for name in sorted(found) if hub.NAME.fullmatch(name)]
 
 

@@ -37,6 +37,7 @@ NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
+UNFINISHED = ".downloading-"  # how the name of what has come so far begins
 MARK = "config.json"  # is held by whoever uses a model
 ROOM = 100_000_000  # bytes that stay free on the disk
 
@@ -82,7 +83,7 @@ def model_of(name: str, cache: Path) -> Model:
     owner, last, revision = parts.groups()
     marked = f"{last}@{revision}" if revision else last
     folder = cache / owner / marked
-    return Model(f"{owner}/{last}", revision, folder, folder.with_name(f".downloading-{marked}"))
+    return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
 
 
 def fetch(
@@ -110,7 +111,7 @@ def fetch(
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(model.unfinished.with_name(f"{model.unfinished.name}.lock"), timeout=0):
+            with FileLock(_lock_of(model.unfinished), timeout=0):
                 if model.folder.is_dir():  # the other program has just finished
                     return model.folder
                 download = _Download(model, progress, warn, examine, endpoint)
@@ -147,6 +148,28 @@ def remove(folder: Path) -> bool:
     os.rename(folder, going)
     shutil.rmtree(going, ignore_errors=True)
     return True
+
+
+def unfinished(cache: Path) -> list[Path]:
+    """What has come of models whose download did not end, the longest untouched first."""
+    found = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
+    return sorted(found, key=lambda path: path.stat().st_mtime)
+
+
+def drop(unfinished: Path) -> bool:
+    """Remove it; False where it is being downloaded now."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(_lock_of(unfinished), timeout=0):
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except Timeout:
+        return False
+    return not unfinished.exists()
+
+
+def _lock_of(unfinished: Path) -> Path:
+    return unfinished.with_name(f"{unfinished.name}.lock")
 
 
 def sweep(cache: Path) -> None:
