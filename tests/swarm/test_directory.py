@@ -117,6 +117,83 @@ def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -
     assert depth.bits == directory.MAX_BITS
 
 
+class Hall:
+    """Honest nodes that announce and read as the directory has them do, and made-up names that stand wherever they may."""
+
+    def __init__(self, honest: int) -> None:
+        self.now, self.random = 0.0, Random(1)
+        self.entries: dict[str, dict[bytes, int]] = {}
+        self.depths: dict[bytes, directory.Depth] = {}
+        for peer in PEERS[:honest]:
+            self.come(peer)
+
+    def come(self, peer: bytes) -> None:
+        self.depths[peer] = directory.Depth(clock=lambda: self.now)
+
+    def make_up(self, names: int, claimed: int) -> None:
+        for peer in PEERS[-names:]:
+            for bits in range(directory.MAX_BITS + 1):
+                key = directory.key_of(CHARTER.digest, bits, directory.shard_of(peer, bits))
+                self.entries.setdefault(key, {})[peer] = claimed
+
+    def look(self, times: int) -> float:
+        """Everybody announces, which holds until the next look, and reads: how many honest ones a read shows."""
+        shown, made_up = [], {key: {p: d for p, d in each.items() if p not in self.depths} for key, each in self.entries.items()}
+        for _ in range(times):
+            self.now, self.entries = self.now + 2.0, {key: dict(each) for key, each in made_up.items()}
+            for peer, depth in self.depths.items():
+                for key in directory.keys_to_publish(CHARTER.digest, peer, depth.bits, depth.seen, int(self.now // 600)):
+                    self.entries.setdefault(key, {})[peer] = depth.bits
+            for depth in self.depths.values():
+                found = self.entries.get(directory.key_to_read(CHARTER.digest, depth.bits, self.random), {})
+                shown.append(len(found.keys() & self.depths.keys()))
+                depth.observe(list(found.values()))
+        return sum(shown) / len(shown)
+
+
+@pytest.mark.parametrize("claimed", [4, directory.MAX_BITS])
+def test_made_up_names_do_not_scatter_a_small_swarm(claimed: int) -> None:
+    hall = Hall(honest=20)
+    assert hall.look(10) == 20
+    hall.make_up(25, claimed)
+    assert hall.look(300) > 18
+
+
+def test_a_newcomer_finds_a_large_swarm_past_a_crowd_of_made_up_names_at_the_top() -> None:
+    hall = Hall(honest=300)
+    hall.look(30)
+    there = {depth.bits for depth in hall.depths.values()}
+    assert there == {3}
+    hall.make_up(60, directory.MAX_BITS)
+    for peer in PEERS[300:310]:
+        hall.come(peer)
+    hall.look(20)
+    assert {depth.bits for depth in hall.depths.values()} == there
+
+
+def test_a_depth_where_nobody_was_is_believed_again_after_a_while_and_one_poor_read_is_chance() -> None:
+    now = 0.0
+    depth = directory.Depth(clock=lambda: now)
+    depth.observe([5] * 40)
+    depth.observe([])
+    assert depth.bits == 4
+    depth.observe([5] * 40)
+    assert depth.bits == 5, "a swarm is there"
+
+    depth.observe([9] * 40)
+    depth.observe([])
+    depth.observe([])
+    assert depth.bits == 5, "back to where it came from"
+    depth.observe([9] * 30 + [12] * 10)
+    assert depth.bits == 5
+    depth.observe([9] * 25 + [7] * 15)
+    assert depth.bits == 7, "a depth less deep may be true"
+    depth.observe([7] * 16)
+    now = directory.DISBELIEF_S
+    depth.observe([9] * 40)
+    assert depth.bits == 9
+
+
 def test_the_fuller_the_shards_the_longer_between_two_announcements() -> None:
     depth = directory.Depth()
     assert depth.pause(2.0) == 2.0

@@ -48,7 +48,7 @@ class Node:
 
     peer_id: bytes
     trust: Trust | None
-    depth: directory.Depth = field(default_factory=directory.Depth)
+    depth: directory.Depth
     tried: set[directory.Payload] = field(default_factory=set)
 
 
@@ -116,7 +116,7 @@ class Swarm:
         self._searches = Searches(count + 1, self._draw)
         self._charter = hashlib.sha256(b"scale").digest()
         self._entries: dict[str, dict[bytes, Announcement]] = {}
-        self._born = 0
+        self._born, self._now = 0, 0.0
         self._nodes = [self._node() for _ in range(count)]
         self._alive = {node.peer_id for node in self._nodes}
         self._spreads = tuple(Spread(chance, random.Random(seed)) for chance in (1.0, FEW))
@@ -143,7 +143,7 @@ class Swarm:
         return replace(cost, half=self._spreads[0].rounds(), half_by_few=self._spreads[1].rounds())
 
     def _round(self, number: int) -> None:
-        now = number * self._seconds
+        now = self._now = number * self._seconds
         for key, each in list(self._entries.items()):
             self._entries[key] = {peer: one for peer, one in each.items() if one.expires_at > now}
         for node in self._draw.sample(self._nodes, len(self._nodes)):
@@ -167,7 +167,8 @@ class Swarm:
         self._born += 1
         peer_id = PEER_ID_PREFIX + hashlib.sha256(self._born.to_bytes(8, "big")).digest()
         assert len(peer_id) == PEER_ID_BYTES
-        return Node(peer_id, Trust(clock=lambda: 0.0) if self._born <= OBSERVERS else None)
+        trust = Trust(clock=lambda: 0.0) if self._born <= OBSERVERS else None
+        return Node(peer_id, trust, directory.Depth(clock=lambda: self._now))
 
     def _leave_and_come(self) -> None:
         for place in range(len(self._nodes)):

@@ -6,7 +6,8 @@ in two when they are full, and merge when they have emptied.
 
 import hashlib
 import statistics
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from random import Random
 
@@ -23,6 +24,7 @@ SHARD_FULL = 64  # peers in a shard from which on readers look one bit deeper
 SHARD_MERGES = 16  # peers in a shard below which it is published one bit less deep
 STORES_RATE = 16.0  # a second, of one shard
 ENOUGH = 8  # peers in a shard whose word on its depth counts
+DISBELIEF_S = 600.0  # for which no word counts that names a depth where nobody was
 OVER_SAMPLE = 2  # pulls beyond K, because some peers are always just leaving
 
 Payload = tuple[bytes, bytes]  # origin, sha256: both, or one peer could spoil another's payload by announcing it too
@@ -44,20 +46,34 @@ class Depth:
     Every shard is about as large as any other, so that each one read tells.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.bits = 0
         self.seen = 0  # peers in a shard of that depth, by the one read last
+        self._jump: tuple[int, int] | None = None  # from where to where, until a swarm was met there
+        self._empty, self._until = 0, 0.0  # at which depth nobody was; until when no word counts that names it or a deeper one
 
     def observe(self, depths: Collection[int]) -> None:
         """A shard was read; its peers announce at these depths."""
         self.seen = len(depths)
-        typical = statistics.median_low(depths) if len(depths) >= ENOUGH else self.bits
+        believed = [depth for depth in depths if depth < self._empty or self._clock() >= self._until]
+        typical = statistics.median_low(believed) if len(believed) >= ENOUGH else self.bits
+        if self.seen >= SHARD_MERGES:
+            self._jump = None
         if typical > self.bits:  # a newcomer in a large swarm meets representatives at the top
-            self.bits, self.seen = min(typical, MAX_BITS), SHARD_FULL // 2
+            self._jump = self.bits, min(typical, MAX_BITS)
+            self.bits, self.seen = self._jump[1], SHARD_FULL // 2
         elif self.seen >= SHARD_FULL and self.bits < MAX_BITS:
             self.bits, self.seen = self.bits + 1, self.seen // 2
         elif self.seen < SHARD_MERGES and self.bits:
             self.bits, self.seen = self.bits - 1, self.seen * 2
+            self._doubt()
+
+    def _doubt(self) -> None:
+        """Go back after a jump to where nobody is: names that are made up scatter nobody. One poor read may be chance."""
+        if self._jump is not None and self.bits <= max(self._jump[0], self._jump[1] - 2):
+            self.bits, self._empty = self._jump
+            self.seen, self._until, self._jump = SHARD_FULL // 2, self._clock() + DISBELIEF_S, None
 
     def pause(self, tempo: float) -> float:
         """Seconds between two announcements: those who hold a shard should not hear hundreds a second."""
