@@ -3,13 +3,16 @@
 import asyncio
 import hashlib
 import time
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids
 from swarm.test_gateway import introduce, lending
@@ -19,6 +22,7 @@ from waggle.swarm import directory, gateway, record, sheet
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
 from waggle.swarm.gateway import DONE, Answer, Directory, Lodge
+from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
 from waggle.swarm.node import SwarmNode
@@ -146,3 +150,82 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
     node.limit(1000.0)
     assert [await node._list() for _ in range(3)] == [found] * 3
     assert reads == 4
+
+
+class Besieged:
+    """A gateway with eight places, four of them for one address range, and whoever comes to it from ranges made up."""
+
+    def __init__(self, address: str, lent: gateway.Gateway, stack: AsyncExitStack, folder: Path) -> None:
+        self.address, self.lent, self.folder = address, lent, folder
+        self._stack = stack
+
+    async def come(self, name: str, range_: int) -> ClientConnection | None:
+        """A client that is let in; None where it is not."""
+        connection = await self._stack.enter_async_context(connect(f"{self.address}?{range_}"))
+        with suppress(ConnectionClosed):
+            async with asyncio.timeout(SOON):
+                await introduce(connection, fresh_identity(self.folder, name))
+                await connection.recv()
+            return connection
+        return None
+
+    async def serves(self, connection: ClientConnection | None) -> bool:
+        if connection is not None:
+            async with asyncio.timeout(SOON):
+                with suppress(ConnectionClosed):
+                    await connection.send(msgspec.msgpack.encode(Lodge(1, b"mine")))
+                    return msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(1, DONE)
+        return False
+
+    def wait(self) -> None:
+        """As long as whoever shares nothing may stay when others come."""
+        for each in self.lent._shared:
+            self.lent._shared[each] -= LIFETIME_S + 1
+
+
+@pytest.fixture
+async def besieged(charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Besieged]:
+    monkeypatch.setattr(gateway, "MAX_CLIENTS", 8)
+    monkeypatch.setattr(gateway, "MAX_FROM_ONE", 4)
+    monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), AsyncExitStack() as stack:
+        yield Besieged(address, lent, stack, tmp_path)
+
+
+async def test_whoever_shares_nothing_for_long_makes_room_for_others_and_whoever_does_stays(besieged: Besieged) -> None:
+    honest = await besieged.come("honest", 3)
+    crowd = [await besieged.come(f"crowd {i}", 1 + i % 2) for i in range(7)]
+    assert all(crowd)
+    assert await besieged.come("too early", 1) is None
+
+    besieged.wait()
+    assert await besieged.serves(honest)
+    neighbour = await besieged.come("neighbour", 1)
+    assert await besieged.serves(neighbour), "its range was full"
+    late = [await besieged.come(f"late {i}", 3) for i in range(3)]
+    assert all([await besieged.serves(each) for each in (honest, neighbour, *late)])
+    assert sum([await besieged.serves(each) for each in crowd]) == 3
+    assert len(besieged.lent._clients) == gateway.MAX_CLIENTS
+
+
+async def test_two_address_ranges_do_not_close_a_gateway_whatever_they_share(besieged: Besieged) -> None:
+    crowd = [await besieged.come(f"crowd {i}", 1 + i % 2) for i in range(8)]
+    assert all([await besieged.serves(each) for each in crowd])
+
+    honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
+    for i in range(6):
+        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as others have"
+    assert all([await besieged.serves(each) for each in honest])
+    assert [await besieged.serves(each) for each in crowd].count(False) == 2
+    assert await besieged.serves(await besieged.come("elsewhere", 4))
+
+
+async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(besieged: Besieged) -> None:
+    crowd = [await besieged.come(f"crowd {i}", 1 + i % 2) for i in range(8)]
+    besieged.wait()
+    async with connect(f"{besieged.address}?3") as connection:
+        await introduce(connection, fresh_identity(besieged.folder, "gone"))
+    async with asyncio.timeout(SOON):
+        while all(each and each.state is State.OPEN for each in crowd) or len(besieged.lent._shared) == gateway.MAX_CLIENTS:
+            await asyncio.sleep(0.01)
+    assert len(besieged.lent._clients) == len(besieged.lent._shared) == gateway.MAX_CLIENTS - 1

@@ -7,7 +7,8 @@ that its key is its own, and then the gateway that its own is; what the client m
 import asyncio
 import hashlib
 import os
-from collections import OrderedDict
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated
@@ -22,6 +23,7 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import CERTIFICATE_BYTES, Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.swarm.quota import Quota, all_allow
 from waggle.swarm.record import MAX_BLOB
@@ -32,7 +34,7 @@ DOMAIN = b"waggle/gateway/1\0"
 PROOF = b"waggle/gateway/proof/1\0"  # of the gateway, over the signature in the client's first word
 AT_ONCE = 4  # questions of one client: a pull from a silent peer must not hold up its others
 NONCE_BYTES = 32
-MAX_CLIENTS = 64
+MAX_CLIENTS = 64  # then some make room for others
 MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
 GREETING_S = 10.0  # for a stranger to say who it is
 GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
@@ -150,6 +152,7 @@ class Gateway:
         self._announces = Quota(ANNOUNCES_RATE, ANNOUNCES_BURST)
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
         self._clients: dict[bytes, ServerConnection] = {}
+        self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
         self._lodged: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
 
     def get(self, sha256: bytes) -> bytes:
@@ -161,11 +164,14 @@ class Gateway:
         peer_id, answering = b"", set[asyncio.Task[None]]()
         try:
             async with asyncio.timeout(self._patience):
-                peer_id, proof = await self._greet(connection)
-            before, self._clients[peer_id] = self._clients.get(peer_id), connection
-            await connection.send(proof)
-            if before is not None:  # it came back before we noticed that it had gone
-                await before.close(1008, "came again")
+                peer_id, leaver, proof = await self._greet(connection)
+            leaving = [self._clients.pop(each) for each in {peer_id, leaver} if each in self._clients]
+            self._clients[peer_id], self._shared[connection] = connection, time.monotonic()
+            try:
+                await connection.send(proof)
+            finally:  # also where it has gone already
+                for each in leaving:
+                    await each.close(1008, "came again, or made room")
             while True:
                 message = await connection.recv(decode=False)
                 if not self._admits(peer_id):
@@ -191,6 +197,7 @@ class Gateway:
                 task.cancel()
             if self._clients.get(peer_id) is connection:
                 del self._clients[peer_id]
+            self._shared.pop(connection, None)
 
     async def _wait(self, connection: ServerConnection) -> None:
         """For more of a share that is used up. Raises BadRecord where the client has gone: it must not leave its message here."""
@@ -212,8 +219,8 @@ class Gateway:
             except BadRecord:  # it does not speak as agreed
                 await connection.close(1008, "not understood")
 
-    async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes]:
-        """Who the client is, and what shows it who we are."""
+    async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
+        """Who the client is, who must leave for it (its own name: nobody), and what shows it who we are."""
         source = _source(connection)
         if source and not self._greetings.allows(source.encode()):
             raise BadRecord("too many from there")
@@ -224,13 +231,27 @@ class Gateway:
             raise BadRecord("not its key")
         if not self._admission.admits(hello.peer_id, hello.certificate):
             raise BadRecord("no member of this private swarm")
-        if not self._admits(hello.peer_id) or not self._has_room(hello.peer_id, source):
-            raise BadRecord("full")
-        return hello.peer_id, self._identity.sign(PROOF, hello.signature)
+        if not self._admits(hello.peer_id):
+            raise BadRecord("blocked")
+        return hello.peer_id, self._leaver(hello.peer_id, source), self._identity.sign(PROOF, hello.signature)
 
-    def _has_room(self, peer_id: bytes, source: str) -> bool:
-        others = [_source(each) for client, each in self._clients.items() if client != peer_id]
-        return len(others) < MAX_CLIENTS and (not source or others.count(source) < MAX_FROM_ONE)
+    def _leaver(self, peer_id: bytes, source: str) -> bytes:
+        """Who must leave for this client; its own name where there is room. Raises BadRecord where nobody must.
+
+        That is one who has shared nothing for as long as an announcement lasts, in the most crowded range first. Else one of a
+        range more crowded than the newcomer's will be: a few ranges cannot keep out all others, whatever they share.
+        """
+        ranges = {client: _source(each) or client.hex() for client, each in self._clients.items() if client != peer_id}
+        crowds, own = Counter(ranges.values()), source or peer_id.hex()
+        if len(ranges) < MAX_CLIENTS and crowds[own] < MAX_FROM_ONE:
+            return peer_id
+        shared = {client: self._shared[self._clients[client]] for client in ranges}
+        here = [client for client in ranges if crowds[own] < MAX_FROM_ONE or ranges[client] == own]
+        idle = [client for client in here if time.monotonic() - shared[client] > LIFETIME_S]
+        crowded = [client for client in here if crowds[ranges[client]] > crowds[own] + 1]
+        if not idle and not crowded:
+            raise BadRecord("full")
+        return min(idle or crowded, key=lambda client: (-crowds[ranges[client]], shared[client]))
 
     async def _answer(self, peer_id: bytes, ask: Ask) -> Answer:
         try:
@@ -242,6 +263,7 @@ class Gateway:
                     if not self._announces.allows(peer_id):
                         return Answer(ask.id)
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
+                    self._shares(peer_id)
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
                     return Answer(ask.id, DONE if done else b"")
                 case Lodge():
@@ -273,7 +295,12 @@ class Gateway:
             raise BadRecord("another swarm's announcement")
         return announced
 
+    def _shares(self, peer_id: bytes) -> None:
+        if here := self._clients.get(peer_id):  # else it has just left
+            self._shared[here] = time.monotonic()
+
     def _keep(self, peer_id: bytes, blob: bytes) -> None:
+        self._shares(peer_id)
         own = self._lodged.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
         self._lodged.move_to_end(peer_id)
