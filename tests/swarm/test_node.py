@@ -6,7 +6,9 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,13 +17,16 @@ from swarm.live import SOON, Ear, Start, answered, fresh_identity, judged, optio
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, known_peers
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import open_dht
+from waggle.swarm.connection import Connection
+from waggle.swarm.dht import Connected, open_dht
+from waggle.swarm.identity import Identity
 from waggle.swarm.judging import Judged
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.quota import Shares
 from waggle.swarm.record import Record, encode
-from waggle.swarm.services import Services
+from waggle.swarm.services import CALLS_BURST, RANGE, Limits, Refused, Services
+from waggle.swarm.trust import MAX_PEERS
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, epoch_at, seed_of
@@ -239,6 +244,24 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
     given = [bool(await one.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
 
     assert given == [True, True, False, True]
+
+
+def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
+    charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
+    node = SwarmNode(options(), charter, identity, verifier, Ear())
+    assert isinstance(node._connection, Connection)
+    limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
+    crowd = [Connected(i.to_bytes(38, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)]
+    node._meet(crowd, {})
+    answered = 0
+    with suppress(Refused):
+        for peer in crowd[MAX_PEERS:]:
+            for _ in range(int(CALLS_BURST)):
+                limits.admit(peer.peer_id, request)
+                answered += 1
+    assert answered == RANGE * CALLS_BURST
 
 
 async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(

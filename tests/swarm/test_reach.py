@@ -1,5 +1,7 @@
 """A node finds out how others call it, and says so."""
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,11 @@ from swarm.live import Ear, free_port, fresh_identity, options, serving
 from waggle.engine.others import event_of
 from waggle.engine.telling import Titles
 from waggle.swarm.connection import Connection
-from waggle.swarm.dht import EVERYWHERE, PeerAway, open_dht
+from waggle.swarm.dht import EVERYWHERE, Connected, PeerAway, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import NetworkRestarted, ReachFound
-from waggle.swarm.services import Services
+from waggle.swarm.reach import ASKED_BURST, Callback
+from waggle.swarm.services import RANGE, Refused, Services
 from waggle.tasks.charter import Charter
 
 
@@ -39,7 +42,7 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
     async def answers(_host: str, _port: int) -> bool:
         return place == "direct"
 
-    monkeypatch.setattr("waggle.swarm.dht._answers", answers)
+    monkeypatch.setattr("waggle.swarm.reach._answers", answers)
     async with serving(fresh_identity(tmp_path, "seed"), charter, relay=True) as address:
         ear = Ear()
         connection = Connection(options(seeds=(address,)), identity, Services(), ear)
@@ -66,7 +69,7 @@ async def test_a_seed_that_did_not_say_is_asked_again(
             raise RuntimeError("too many others ask")
         return True
 
-    monkeypatch.setattr("waggle.swarm.dht._answers", busy_at_first)
+    monkeypatch.setattr("waggle.swarm.reach._answers", busy_at_first)
     monkeypatch.setattr("waggle.swarm.connection.ASK_AGAIN_S", 0.2)
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
         ear = Ear()
@@ -85,7 +88,7 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
     async def lie(_host: str, _port: int) -> bool:
         return False
 
-    monkeypatch.setattr("waggle.swarm.dht._answers", lie)
+    monkeypatch.setattr("waggle.swarm.reach._answers", lie)
     away = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'away').peer_id)}"
     liar = await open_dht(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
     ear = Ear()
@@ -112,6 +115,54 @@ async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp
             await dht.is_reached_by(seed.peer_id, 0)
     finally:
         await dht.close()
+
+
+async def test_new_names_of_one_address_range_are_called_back_no_more_without_end_and_others_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answers(_host: str, _port: int) -> bool:
+        return True
+
+    monkeypatch.setattr("waggle.swarm.reach._answers", answers)
+    monkeypatch.setattr("waggle.swarm.reach.LISTED_S", 0.0)
+    ranges = {bytes([i]): "8.8.4" for i in range(100)} | {b"elsewhere": "9.9.9", b"relayed": ""}
+    here = [Connected(who, f"/ip4/{range_}.1/tcp/1", relayed=not range_) for who, range_ in ranges.items()]
+
+    async def connected() -> list[Connected]:
+        return here
+
+    async def asked(who: bytes) -> bool | None:
+        try:
+            return await callback.reaches(who, 1)
+        except Refused:
+            return None
+
+    callback = Callback(connected)
+    assert [await asked(bytes([i])) for i in range(100)].count(True) == RANGE * ASKED_BURST
+    assert [await asked(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
+    assert await asked(b"relayed") is False
+    assert await asked(b"gone") is False
+
+
+async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answers(_host: str, _port: int) -> bool:
+        return True
+
+    monkeypatch.setattr("waggle.swarm.reach._answers", answers)
+    listed: list[float] = []
+    here = [Connected(b"first", "/ip4/127.0.0.1/tcp/1", relayed=False)]
+
+    async def connected() -> list[Connected]:
+        listed.append(time.monotonic())
+        return list(here)
+
+    callback, strangers = Callback(connected), [bytes([i]) for i in range(100)]
+    assert await callback.reaches(b"first", 1)
+    here.append(Connected(b"late", "/ip4/127.0.0.1/tcp/1", relayed=False))
+    found = await asyncio.gather(*(callback.reaches(who, 1) for who in (*strangers, b"late", b"first")))
+    assert found == [False] * 100 + [True] * 2, "who has just come is listed anew"
+    assert len(listed) == 2
+    assert listed[1] - listed[0] >= 0.99
 
 
 async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Charter, tmp_path: Path) -> None:

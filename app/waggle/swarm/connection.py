@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, peer_of
-from waggle.swarm.dht import ASKED_RATE, Connected, Dht, PeerAway, Pong, open_dht
+from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.reach import ASKED_RATE
 from waggle.swarm.services import Services
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time

@@ -22,7 +22,7 @@ from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Quota
+from waggle.swarm.reach import Callback
 from waggle.swarm.services import Limits, Refused, Services
 from waggle.swarm.shim import Answering, OpenCalls, load_hivemind
 from waggle.swarm.sources import Route, source_of
@@ -42,9 +42,7 @@ EVERYWHERE = "0.0.0.0"
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
 # Of one circuit, whose ends need be no nodes of ours. p2pd would take 16 MiB for each way of it, and carry 4 GiB.
 RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
-ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer, whether it can be called
 ENDING = "use of closed network connection"  # what p2pd calls an error when it is told to end
-BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
 log = logging.getLogger(__name__)
 
@@ -287,32 +285,16 @@ def _listeners(host: str, port: int) -> list[str]:
 
 
 async def _answer_reach(hivemind: types.SimpleNamespace, p2p: Any, dht: Dht) -> None:
-    """Answer peers that ask whether they can be called: only at the address from which they called us."""
-    asked = Quota(ASKED_RATE, ASKED_BURST)
+    """Answer peers that ask whether they can be called."""
+    callback = Callback(dht.peers)
 
     async def call_back(request: Any, context: Any) -> Any:
-        peer_id, port = context.remote_id.to_bytes(), int.from_bytes(request.value, "big")
-        if len(request.value) != 2 or not port or not asked.allows(peer_id):
+        if len(request.value) != 2:
             raise Refused
-        here = next((peer.address for peer in await dht.peers() if peer.peer_id == peer_id and not peer.relayed), "")
-        host = here.split("/")[2] if here.startswith(("/ip4/", "/ip6/")) else ""
-        return hivemind.BytesValue(value=b"1" if host and await _answers(host, port) else b"0")
+        reached = await callback.reaches(context.remote_id.to_bytes(), int.from_bytes(request.value, "big"))
+        return hivemind.BytesValue(value=b"1" if reached else b"0")
 
     await p2p.add_protobuf_handler(REACH, call_back, hivemind.BytesValue)
-
-
-async def _answers(host: str, port: int) -> bool:
-    """Whether some libp2p node speaks there."""
-    try:
-        async with asyncio.timeout(PING_S):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                writer.write(BANNER)
-                return await reader.readexactly(len(BANNER)) == BANNER
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):  # nobody, or somebody else: that is the answer
-        return False
 
 
 async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Services) -> Any:

@@ -81,7 +81,7 @@ class SwarmNode:
         known = standings.read(options.standings)
         self._trust = Trust(known=known or ())
         self._lost = known is None
-        self._quota = Shares(BYTES_RATE, BYTES_BURST)
+        self._quota, self._sources = Shares(BYTES_RATE, BYTES_BURST), dict[bytes, str]()  # of everybody connected
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._sent, depth = Sent(clock), Depth()
@@ -329,7 +329,8 @@ class SwarmNode:
 
     def _source(self, peer_id: bytes) -> str:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
-        return self._trust.of(peer_id).source
+        found = self._sources.get(peer_id)
+        return self._trust.of(peer_id).source if found is None else found
 
     def _greet(self) -> bytes:
         return self._sent.note("greeting", greeting.write(self._digest, self._offers.announced))
@@ -339,6 +340,7 @@ class SwarmNode:
             standings.write(self._standings, self._trust.all())
 
     def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
+        self._sources = {peer.peer_id: peer.source for peer in peers}  # trust keeps the standing of some
         self._trust.connected({peer.peer_id: (peer.route, peer.source) for peer in peers})
         for peer_id, pong in pongs.items():
             self._trust.answered(peer_id, pong.delay_ms)
