@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
 import socket
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -15,8 +18,8 @@ import pytest
 from swarm.live import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
-from waggle.swarm.connection import Connection, end
-from waggle.swarm.dht import Connected
+from waggle.swarm.connection import MOST_SKEW_S, PINGED, Connection, end
+from waggle.swarm.dht import Connected, Pong
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.services import Services
@@ -145,16 +148,71 @@ async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, iden
         await connection.close()
 
 
+def say(*skews: float) -> dict[bytes, Pong]:
+    """What peers say of our clock."""
+    return {bytes([number]): Pong(delay_ms=1.0, skew_s=skew) for number, skew in enumerate(skews)}
+
+
 def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
     told: list[News] = []
     connection = Connection(options(), identity, NOTHING, told.append)
-    connection._check_clock([5.0, -3.0, 4000.0])
+    connection._check_clock(say(5.0, -3.0, 4000.0), [])
     assert told == []
 
-    connection._check_clock([90.0, 100.0, 4000.0])
-    connection._check_clock([101.0])
+    connection._check_clock(say(90.0, 100.0, 4000.0), [])
+    connection._check_clock(say(101.0), [])
 
     assert told == [ClockSkewed(seconds=100.0)]
+
+
+@pytest.mark.parametrize("said", [1e308, -1e308])
+def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, said: float) -> None:
+    told: list[News] = []
+    Connection(options(), identity, NOTHING, told.append)._check_clock(say(said, said), [])
+    assert told == [ClockSkewed(seconds=math.copysign(MOST_SKEW_S, said))]
+
+
+def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
+    told: list[News] = []
+    connection = Connection(options(), identity, NOTHING, told.append)
+    for number in range(50):
+        connection._check_clock(say((-1) ** number * 1000.0), [])
+    assert told == [ClockSkewed(seconds=1000.0)]
+    connection._skew_rests_until = time.monotonic()
+    connection._check_clock(say(-1000.0), [])
+    connection._check_clock(say(0.0), [])
+    connection._check_clock(say(90.0), [])
+    assert told[1:] == [ClockSkewed(seconds=-1000.0)]
+    connection._skew_rests_until = time.monotonic()
+    connection._check_clock(say(90.0), [])
+    assert told[2:] == [ClockSkewed(seconds=90.0)]
+
+
+@pytest.mark.parametrize("by", ["seed", "trusted"])
+async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late_it_is_and_they_are_always_asked(
+    identity: Identity, tmp_path: Path, by: str
+) -> None:
+    friend, told, asked = fresh_identity(tmp_path, "friend").peer_id, list[News](), list[bytes]()
+    seeds = (f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}",) if by == "seed" else ()
+    connection = Connection(
+        options(seeds=seeds), identity, NOTHING, told.append, trusted=lambda: {friend} if by == "trusted" else set()
+    )
+
+    async def ping(peer_id: bytes) -> Pong:
+        asked.append(peer_id)
+        return Pong(delay_ms=1.0, skew_s=100.0 if peer_id == friend else 4000.0)
+
+    dht: Any = SimpleNamespace(ping=ping)
+    peers = [Connected(who, "", relayed=False) for who in (friend, *(bytes([i]) * 38 for i in range(30)))]
+    connection._pinged.add(friend)
+    await connection._ping(dht, peers)
+    assert len(asked) == PINGED
+    assert friend in asked
+    assert told == [ClockSkewed(seconds=100.0)]
+
+    connection._skew_rests_until = -math.inf
+    connection._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)
+    assert len(told) == 1, "of those asked none is relied on"
 
 
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:

@@ -5,7 +5,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from waggle.swarm.services import Services
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
-PINGED = 8  # peers at a time
+PINGED, RELIED = 8, 3  # peers at a time, and how many of them are seeds or trusted, where so many are here
 ASKED = 3  # peers at a time, whether they can call us
 ASK_AGAIN_S = 1 / ASKED_RATE  # who did not say
 CALLED = 2  # known addresses at a time, while somebody is connected
@@ -29,6 +29,8 @@ SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
 SKEW_TOLD_S = 60.0  # a tenth of an epoch
+MOST_SKEW_S = 365 * 86_400.0  # a peer may say any time
+SKEW_REST_S = 3600.0  # between two warnings: those of a lie must not push out all others
 Answer = TypeVar("Answer")
 
 
@@ -66,7 +68,7 @@ class Connection:
         self._join_at = -math.inf
         self._pinged: set[bytes] = set()
         self._clock_offset = 0.0
-        self._skew_told = 0.0
+        self._skew_told, self._skew_rests_until = 0.0, -math.inf
         self._told: ReachFound | None = None
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
@@ -190,7 +192,7 @@ class Connection:
         if self._way or self._options.relay or not self._port:
             return
         # Seeds alone, where there are any: what a neighbour at home says is true at home only, and a stranger may lie.
-        seeds = {peer_of(address) for address in self._options.seeds}
+        seeds = self._seeds()
         now = time.monotonic()
         here = [peer.peer_id for peer in peers if not peer.relayed and self._asked.get(peer.peer_id, now) <= now]
         asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
@@ -229,8 +231,10 @@ class Connection:
         return jumped
 
     async def _ping(self, dht: Dht, peers: list[Connected]) -> None:
-        # Those never asked come first; the order among the others is random.
-        chosen = sorted(peers, key=lambda peer: (peer.peer_id in self._pinged, random.random()))[:PINGED]
+        # Those never asked come first, but for a few relied on; the order among the others is random.
+        order, relied = random.sample(peers, len(peers)), self._relied()
+        known = [peer for peer in order if peer.peer_id in relied][:RELIED]
+        chosen = list(dict.fromkeys([*known, *sorted(order, key=lambda peer: peer.peer_id in self._pinged)]))[:PINGED]
         self._pinged |= {peer.peer_id for peer in chosen}
         answers = await asyncio.gather(*(_answer(dht.ping(peer.peer_id)) for peer in chosen))
         pongs = {peer.peer_id: pong for peer, pong in zip(chosen, answers, strict=True) if pong is not None}
@@ -238,7 +242,7 @@ class Connection:
             return
         self._found()
         self._met(peers, pongs)
-        self._check_clock([pong.skew_s for pong in pongs.values()])
+        self._check_clock(pongs, peers)
         self._remember([peer for peer in peers if peer.peer_id in pongs])
 
     async def _join(self, dht: Dht, peers: list[Connected]) -> None:
@@ -256,15 +260,20 @@ class Connection:
             addresses = [each for each in drawn if peer_of(each) not in here]
         else:
             self._tried = len(addresses)
-        skews = []
-        for attempt in asyncio.as_completed([_answer(dht.connect(address)) for address in addresses]):
-            pong = await attempt
+        pongs: dict[bytes, Pong] = {}
+
+        async def call(address: str) -> bool:
+            pong = await _answer(dht.connect(address))
             if pong is not None:
-                skews.append(pong.skew_s)
+                pongs[peer_of(address)] = pong
+            return pong is not None
+
+        for attempt in asyncio.as_completed(map(call, addresses)):
+            if await attempt:
                 self._found()  # before the slower ones are heard
                 await dht.settle()
-        if skews:
-            self._check_clock(skews)
+        if pongs:
+            self._check_clock(pongs, peers)
             self._remember(await dht.peers())
 
     def _remember(self, peers: list[Connected]) -> None:
@@ -279,12 +288,27 @@ class Connection:
             self._joined()
         self._answered_at = time.monotonic()
 
-    def _check_clock(self, skews: list[float]) -> None:
-        skew = statistics.median(skews)
-        if abs(skew - self._skew_told) > SKEW_TOLD_S:
+    def _seeds(self) -> set[bytes]:
+        return {peer_of(address) for address in self._options.seeds}
+
+    def _relied(self) -> set[bytes]:
+        """Seeds, which a person chose, and whoever has been of use: names cost nothing, but these were not made up just now."""
+        return self._seeds() | self._trusted()
+
+    def _check_clock(self, pongs: Mapping[bytes, Pong], peers: Sequence[Connected]) -> None:
+        """Tell when our clock is off by the median of those relied on; of all who answered only where none of those is here."""
+        relied = self._relied() & {*pongs, *(peer.peer_id for peer in peers)}
+        skews = [pong.skew_s for peer_id, pong in pongs.items() if not relied or peer_id in relied]
+        if not skews:
+            return
+        skew = statistics.median(max(-MOST_SKEW_S, min(MOST_SKEW_S, each)) for each in skews)
+        if abs(skew - self._skew_told) <= SKEW_TOLD_S:
+            return
+        if abs(skew) <= SKEW_TOLD_S:  # it has come right again
             self._skew_told = skew
-            if abs(skew) > SKEW_TOLD_S:  # not when it has come right again
-                self._tell(ClockSkewed(seconds=skew))
+        elif time.monotonic() >= self._skew_rests_until:
+            self._skew_told, self._skew_rests_until = skew, time.monotonic() + SKEW_REST_S
+            self._tell(ClockSkewed(seconds=skew))
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         here = len(peers) if reach == "connected" else 0
