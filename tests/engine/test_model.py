@@ -3,12 +3,17 @@
 import asyncio
 
 import pytest
+from huggingface_hub import constants
 
+from policy.local_hub import local_hub
 from waggle import paths
 from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError
+from waggle.errors import ModelError, Stopped
+from waggle.policy import hub
+from waggle.protocol import events, wire
+from waggle.resuming import PIECE
 from waggle.settings import Model
 
 
@@ -58,4 +63,57 @@ async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     await asyncio.sleep(0)  # what was told soon is told
     assert teller.state.seq < 1000
     assert teller.state.downloading.done >= 99_000
+    teller.close()
+
+
+@pytest.fixture
+async def source(tmp_path, monkeypatch):
+    """It has one model, and gives half of its weights until it is released."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with local_hub() as made:
+        monkeypatch.setattr(constants, "ENDPOINT", made.endpoint)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{made.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        )
+        made.add("bees/tiny", paths.starter())
+        made.hold["model.safetensors"] = 4 * PIECE
+        yield made
+
+
+class Life:
+    """One life of an engine, as far as it looks for its model; the teller outlives it."""
+
+    def __init__(self, teller: Teller) -> None:
+        self.gate, self.stopped, self.came = Gate(lambda: None), asyncio.Event(), asyncio.Event()
+        self._small = sum((paths.starter() / name).stat().st_size for name in hub.WORDS if (paths.starter() / name).is_file())
+        teller.attach(self._hear)
+        self.found = asyncio.ensure_future(model.find(Model(name="bees/tiny"), teller, self.gate, self.stopped))
+
+    def _hear(self, line: bytes) -> None:
+        event = wire.event(line)
+        if isinstance(event, events.Downloading) and event.done >= self._small + 4 * PIECE:
+            self.came.set()
+
+    async def end(self) -> None:
+        self.stopped.set()
+        self.gate.stop()
+        async with asyncio.timeout(5):
+            with pytest.raises(Stopped):
+                await self.found
+
+
+async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_until_the_first_has_left_it(tmp_path, source):
+    teller = Teller(tmp_path)
+    first = Life(teller)
+    await asyncio.wait_for(first.came.wait(), 20)
+    await first.end()
+    second = Life(teller)
+    done, _ = await asyncio.wait({second.found}, timeout=0.5)
+    assert not done, "the hub says nothing, so that the first download is still there"
+    await second.end()
+    third = Life(teller)
+    source.released.set()
+    folder = await asyncio.wait_for(third.found, 20)
+    assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
+    await asyncio.sleep(0)  # what was told soon is told
     teller.close()

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from waggle.protocol import events
 from waggle.settings import Model
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
+TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
 
 
 async def find(
@@ -34,7 +36,8 @@ async def find(
         return folder_of(chosen)
     tell = _Progress(chosen.name, teller, gate)
     warn = partial(_warn, teller)
-    fetched = _begin(partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine))
+    fetch = partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine)
+    fetched = _begin(partial(_in_turn, chosen.name, gate, fetch))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
@@ -105,6 +108,13 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
 
     threading.Thread(target=run, name="download", daemon=True).start()
     return done
+
+
+def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path]) -> Path:
+    """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped."""
+    with TURNS[name]:
+        gate.hold()
+        return fetch()
 
 
 class _Progress:
