@@ -1,6 +1,8 @@
 """Which model is meant, and how long a download takes; downloads themselves: tests/policy/test_hub.py, tests/end_to_end."""
 
 import asyncio
+import threading
+import time
 
 import pytest
 from huggingface_hub import constants
@@ -57,7 +59,7 @@ def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, miss
 
 async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     teller = Teller(tmp_path)
-    progress = model._Progress("bees/tiny", teller, Gate(lambda: None))
+    progress = model._Progress("bees/tiny", teller, Gate(lambda: None), lambda: 0.0)
     for here in range(1, 100_001):
         progress(here, 100_000)
     await asyncio.sleep(0)  # what was told soon is told
@@ -83,15 +85,17 @@ async def source(tmp_path, monkeypatch):
 class Life:
     """One life of an engine, as far as it looks for its model; the teller outlives it."""
 
-    def __init__(self, teller: Teller) -> None:
-        self.gate, self.stopped, self.came = Gate(lambda: None), asyncio.Event(), asyncio.Event()
+    def __init__(self, teller: Teller, limit: float = 0.0) -> None:
+        self.waits, self.stopped, self.came, self.limit = threading.Event(), asyncio.Event(), asyncio.Event(), limit
+        self.gate = Gate(self.waits.set)
         self._small = sum((paths.starter() / name).stat().st_size for name in hub.WORDS if (paths.starter() / name).is_file())
         teller.attach(self._hear)
-        self.found = asyncio.ensure_future(model.find(Model(name="bees/tiny"), teller, self.gate, self.stopped))
+        found = model.find(Model(name="bees/tiny"), teller, self.gate, self.stopped, limit=lambda: self.limit)
+        self.found = asyncio.ensure_future(found)
 
     def _hear(self, line: bytes) -> None:
         event = wire.event(line)
-        if isinstance(event, events.Downloading) and event.done >= self._small + 4 * PIECE:
+        if isinstance(event, events.Downloading) and event.done >= (0 if self.limit else self._small + 4 * PIECE):
             self.came.set()
 
     async def end(self) -> None:
@@ -116,4 +120,34 @@ async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_unt
     folder = await asyncio.wait_for(third.found, 20)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     await asyncio.sleep(0)  # what was told soon is told
+    teller.close()
+
+
+async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_still_be_paused_and_stopped(tmp_path, source):
+    teller = Teller(tmp_path)
+    source.released.set()
+    stopped = Life(teller, limit=1.0)
+    await asyncio.wait_for(stopped.came.wait(), 20)
+    await stopped.end()
+    life = Life(teller, limit=1.0)
+    await asyncio.wait_for(life.came.wait(), 20)
+    done, _ = await asyncio.wait({life.found}, timeout=0.5)
+    assert not done, "all of it is there in less time"
+    life.gate.close()
+    assert await asyncio.to_thread(life.waits.wait, 10)
+    life.gate.open()
+    life.limit = 0.0
+    await asyncio.wait_for(life.found, 20)
+    await asyncio.sleep(0)  # what was told soon is told
+    teller.close()
+
+
+async def test_in_the_long_run_no_more_comes_than_is_allowed(tmp_path):
+    teller = Teller(tmp_path)
+    progress = model._Progress("bees/tiny", teller, Gate(lambda: None), lambda: 1e6)
+    began = time.monotonic()
+    for here in range(0, 500_001, 50_000):
+        await asyncio.to_thread(progress, here, 500_000)
+    assert time.monotonic() - began > 0.49
+    await asyncio.sleep(0)
     teller.close()

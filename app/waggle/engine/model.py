@@ -22,19 +22,22 @@ from waggle.protocol import events
 from waggle.settings import Model
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
+LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
 TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
 
 
 async def find(
-    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None
-) -> Path:
+    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
+    *, limit: Callable[[], float] = lambda: 0.0,
+) -> Path:  # fmt: skip
     """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelError.
 
-    `examine` may refuse a model of which only the configuration has come.
+    `examine` may refuse a model of which only the configuration has come; `limit` is how many bytes a second may come now
+    (0: however many there are).
     """
     if not chosen.name or is_here(chosen.name):
         return folder_of(chosen)
-    tell = _Progress(chosen.name, teller, gate)
+    tell = _Progress(chosen.name, teller, gate, limit)
     warn = partial(_warn, teller)
     fetch = partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine)
     fetched = _begin(partial(_in_turn, chosen.name, gate, fetch))
@@ -118,12 +121,15 @@ def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path]) -> Path:
 
 
 class _Progress:
-    """Tells how far a download is, and how long the rest takes at the pace since it began here."""
+    """Tells how far a download is, and how long the rest takes at the pace since it began here; holds it to its limit."""
 
-    def __init__(self, name: str, teller: Teller, gate: Gate) -> None:
+    def __init__(self, name: str, teller: Teller, gate: Gate, limit: Callable[[], float]) -> None:
         self._name = name
         self._teller = teller
         self._gate = gate
+        self._limit = limit
+        self._here: int | None = None
+        self._owed, self._paid_at = 0.0, time.monotonic()  # bytes that came and were not rested off, when that was looked at
         self._began: tuple[float, int] | None = None
         self._told = (0.0, 0)
 
@@ -137,6 +143,18 @@ class _Progress:
             left = seconds_left(now - self._began[0], here - self._began[1], total - here)
             self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
         self._gate.hold()
+        self._owed += max(0, here - (here if self._here is None else self._here))
+        self._here = here
+        while (seconds := self._rest()) > 0:
+            self._gate.rest(seconds)
+            self._gate.hold()
+
+    def _rest(self) -> float:
+        """For how long nothing more may come, as far as can be said now."""
+        now, limit = time.monotonic(), self._limit()
+        self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
+        self._paid_at = now
+        return min(LONGEST_REST, self._owed / limit) if self._owed else 0.0
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:

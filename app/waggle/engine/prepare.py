@@ -79,7 +79,8 @@ async def prepare(
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
-    folder = await model.find(chosen.model, teller, gate, stopped, partial(_examine, policy_thread, chosen))
+    examine = partial(_examine, policy_thread, chosen)
+    folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=lambda: computer().traffic_kb * 1000.0)
     _hold(folder, stack)
 
     _tell_part(teller, 1)
