@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from waggle import paths
+from waggle.engine.limits import GB, memory_used
 from waggle.engine.moments import Moments
 from waggle.engine.talking import Talking
 from waggle.errors import EngineError
@@ -128,6 +129,15 @@ async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go
 async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
     with pytest.raises(EngineError, match="ending"):
         await say(talking_with(replace(taught, leaving=heard.then.is_set), heard))
+
+
+async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(moments, heard):
+    allowed = [memory_used() / GB + 0.001]
+    talking = talking_with(replace(moments, allowed=lambda: allowed[0]), heard)
+    with pytest.raises(EngineError, match="of memory that you allow"):
+        await say(talking)
+    allowed[0] += 100.0
+    assert (await say(talking)).finished
 
 
 async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, heard):

@@ -13,6 +13,7 @@ import psutil
 
 from waggle import paths
 from waggle.engine import album
+from waggle.engine.limits import GB, memory_used
 from waggle.errors import EngineError
 from waggle.policy import checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy
@@ -48,6 +49,7 @@ class Moments:
     threads: int
     training: Training = field(default_factory=Training)
     leaving: Callable[[], bool] = never
+    allowed: Callable[[], float] = lambda: 0.0  # GB of memory for all of the engine; 0: what it needs
 
     def kept(self) -> list[Moment]:
         """Oldest first: before any training, then all whose weights are kept."""
@@ -60,8 +62,15 @@ class Moments:
         if weights > LARGEST:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
         numbers = sum(math.prod(shape) for shape in configuration.read(self.folder).weights().values())
-        if models * READY * BYTES[self.training.kept] * numbers > psutil.virtual_memory().available:
+        needed = models * READY * BYTES[self.training.kept] * numbers
+        if needed > psutil.virtual_memory().available:
             raise EngineError("There is too little free memory to load the model again.", "Close other programs, then try again.")
+        cap_gb = self.allowed()
+        if cap_gb and memory_used() + needed > cap_gb * GB:
+            raise EngineError(
+                f"To load the model again takes more than the {cap_gb:g} GB of memory that you allow.",
+                "Allow more: computer.memory_gb.",
+            )
 
     @contextmanager
     def opened(self, moment: Moment) -> Iterator[Opened]:

@@ -106,7 +106,7 @@ async def prepare(
     make_room_here = partial(_make_room, home, computer, folder, teller)
     keeper = _keeper(home, opened, remembering, (saved, checkpointed), make_room_here, teller)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
-    moments = _moments(home, folder, opened, stopped.is_set)
+    moments = _moments(home, folder, opened, stopped.is_set, lambda: computer().memory_gb)
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
@@ -168,11 +168,13 @@ def _tell_restarted(teller: Teller, reason: str) -> None:
     teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
-def _moments(home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool]) -> Moments:
+def _moments(
+    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], allowed: Callable[[], float]
+) -> Moments:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
     training = Training("lean", way.precision) if torch and way.method != "lora" else way
-    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, leaving)
+    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, leaving, allowed)
 
 
 def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:
