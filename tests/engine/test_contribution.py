@@ -1,5 +1,7 @@
 """Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
 
+import os
+import signal
 import sqlite3
 import time
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,7 @@ from waggle.engine import contribution, telling
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.errors import CheckpointError, HistoryError
+from waggle.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events
 from waggle.protocol.state import State, apply
@@ -23,6 +25,7 @@ from waggle.sapo.fakes import FakePolicy
 from waggle.swarm.identity import text_of
 from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.verifier import Verifier
 
 PEER = b"p" * 38
 
@@ -257,3 +260,58 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
     assert isinstance(hindered[0], HistoryError)
     assert history.has_score(0)
     other.close()
+
+
+class Trouble:
+    """A verifier of one's own whose process is killed, and cannot be started again until it was missed three times."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.verifier, self.hindered, self._monkeypatch = Verifier(CHARTER), list[WaggleError | None](), monkeypatch
+
+    def begin(self) -> None:
+        self._monkeypatch.setenv("PYTHONHOME", "/nowhere")
+        os.kill(self.verifier.pid, signal.SIGKILL)
+
+    def told(self, error: WaggleError | None) -> None:
+        self.hindered.append(error)
+        if self.hindered[-3:].count(None) == 0 and len(self.hindered) >= 3:
+            self._monkeypatch.delenv("PYTHONHOME")
+
+
+@pytest.fixture
+def trouble(monkeypatch):
+    made = Trouble(monkeypatch)
+    yield made
+    made.verifier.close()
+
+
+def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played_again(tmp_path, trouble, questions):
+    me, gate, history = node(trouble.verifier), Gate(nothing), History(tmp_path / "history.sqlite")
+    told: list[events.EngineEvent] = []
+    ended: list[int] = []
+
+    def round_ended() -> None:
+        ended.append(len(trouble.hindered))
+        (trouble.begin if len(ended) == 1 else gate.stop)()
+
+    Contribution(
+        node=me, rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
+        tell=told.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.told,
+        round_ended=round_ended, clock=lambda: 600_000.0, retry=0.01,
+    ).run()  # fmt: skip
+    assert [event.summary.round for event in told if isinstance(event, events.RoundCompleted)] == [1, 2]
+    errors = [error for error in trouble.hindered if error is not None]
+    assert [type(error) for error in errors] == [VerifierGone] * 3
+    assert trouble.hindered[-1] is None
+
+
+def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_without_end(tmp_path, trouble):
+    me, history = node(trouble.verifier), History(tmp_path / "history.sqlite")
+    trouble.begin()
+    with pytest.raises(VerifierGone):
+        Contribution(
+            node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=Gate(nothing),
+            tell=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
+            hindered=trouble.told, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
+        ).run()  # fmt: skip
+    assert len(trouble.hindered) == contribution.TRIES - 1

@@ -11,7 +11,7 @@ from waggle.engine.desk import Desk
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import CheckpointError, EngineError, Stopped
+from waggle.errors import CheckpointError, EngineError, Stopped, VerifierGone
 from waggle.protocol import commands, events, wire
 from waggle.protocol.rules import Readings
 from waggle.protocol.sentence import sentence
@@ -264,6 +264,16 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. It goes on by itself then.", "none")
     await lifecycle.obey(commands.Resume(id="1"))
     assert lifecycle.teller.state.phase == "waiting"
+    lifecycle.hindered(None)
+    await reached(lifecycle, "contributing")
+
+
+async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(lifecycle):
+    gone = VerifierGone("The judging process does not start: no verdict within 120 s.", "Look at the page Help.")
+    lifecycle.hindered(gone)
+    await reached(lifecycle, "waiting")
+    said = sentence(lifecycle.teller.state)
+    assert (said.says, said.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
 

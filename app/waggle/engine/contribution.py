@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.errors import CheckpointError, HistoryError, Stopped, WaggleError
+from waggle.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
@@ -22,6 +22,8 @@ from waggle.tasks.questions import Question, epoch_at
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
 RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
+LONGEST_RETRY = 64  # times as long a verifier is left alone at last, which costs a process each time
+TRIES = 3  # of a verifier that never yet did its part in a round
 Tell = Callable[[events.EngineEvent], None]
 Kept = TypeVar("Kept")
 
@@ -60,6 +62,7 @@ class Contribution:
     _grown: float = field(default=0.0, init=False)
     _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
     _ahas: Ahas = field(init=False)
+    _played: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._ahas = Ahas(self.history.solved(), self.history.taught_by())
@@ -67,10 +70,10 @@ class Contribution:
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
         try:
-            self._measure_if_due()
+            self._judging(self._measure_if_due)
             while True:
                 self.gate()
-                self._play()
+                self._judging(self._play)
                 self.round_ended()
         except Stopped:
             self.leave()
@@ -121,8 +124,9 @@ class Contribution:
         for _, aha in ahas:
             self.tell(events.AhaHappened(aha=aha))
         self.tell(events.CheckpointSaved(round=self.round, bytes=written))
-        self._measure_if_due()
-        self.sit(self.round, self.learned)
+        self._played = True
+        self._judging(self._measure_if_due)
+        self._judging(lambda: self.sit(self.round, self.learned))
 
     def _keep(
         self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
@@ -146,6 +150,27 @@ class Contribution:
                 continue
             self.hindered(None)
             return kept
+
+    def _judging(self, work: Callable[[], None]) -> None:
+        """Do it anew from its beginning until the verifier does its part, which comes before anything is shared or learned.
+
+        A person is told what is waited for. Where no round was played yet that has an end: the swarm itself may be to blame.
+        """
+        failures = 0
+        while True:
+            try:
+                if failures:
+                    self.node.verifier.questions(())
+                    self.hindered(None)
+                work()
+            except VerifierError as error:
+                failures += 1
+                if failures == TRIES and not self._played:
+                    raise
+                self.hindered(error)
+                self.gate.rest(self.retry * min(2 ** (failures - 1), LONGEST_RETRY))
+                continue
+            return
 
     def _measure_if_due(self) -> None:
         """Every so many rounds, the first one included; one that a stop cut short is made up for at the next start."""

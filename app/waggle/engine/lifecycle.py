@@ -23,7 +23,7 @@ from waggle.engine.swarms import Swarms
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.errors import EngineError, WaggleError
+from waggle.errors import EngineError, VerifierError, WaggleError
 from waggle.protocol import commands, events
 from waggle.protocol.person import Day
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step
@@ -50,6 +50,13 @@ def _there(part: Part | None) -> Part:
     if part is None:
         raise EngineError("The engine is still starting.", "Try again in a moment.")
     return part
+
+
+def _ends(error: WaggleError) -> str:
+    """Of what hinders."""
+    if isinstance(error, VerifierError):
+        return f"It is tried again by itself. {error.advice}".strip()
+    return f"{error.advice} It goes on by itself then."
 
 
 class Lifecycle:
@@ -133,11 +140,7 @@ class Lifecycle:
     def _hinder(self, error: WaggleError | None) -> None:
         if error is None and self._hindrance is None:
             return
-        self._hindrance = (
-            Tick(rule="disk", passes=False, says=error.title, ends=f"{error.advice} It goes on by itself then.")
-            if error
-            else None
-        )
+        self._hindrance = Tick(rule="disk", passes=False, says=error.title, ends=_ends(error)) if error else None
         self.consider(self._readings)
         if error and not self.stopped.is_set():
             self._reached.set()  # nothing moves while it is so
