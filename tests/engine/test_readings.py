@@ -90,6 +90,34 @@ def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch)
 
 
 @ONLY_LINUX
+def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_path, monkeypatch):
+    asked = tmp_path / "asked"
+    bus = tmp_path / "busctl"
+    bus.write_text(f"#!/bin/sh\necho once >> {asked}\necho t 600000\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    now, rules = [0.0], When(not_metered=False, not_full_screen=False)
+    read = Reader(clock=lambda: now[0])
+
+    def told(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
+        """What each look, two seconds after the one before, told, and how many processes all of them took."""
+        asked.write_text("")
+        said = set()
+        for _ in range(looks):
+            said.add(read(rules, until_away=until_away).idle_seconds)
+            now[0] += 2.0
+        return said, len(asked.read_text().splitlines())
+
+    assert told(60, rules) == ({0.0}, 4)
+    assert told(3, rules, until_away=True) == ({600.0}, 3)
+    assert told(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
+    bus.write_text("#!/bin/sh\nexit 1\n")
+    assert told(60, rules)[0] == {0.0, None}
+    assert Reader()(rules).idle_seconds is None, "a pause until one is away is refused then"
+
+
+@ONLY_LINUX
 def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
     if not shutil.which("Xvfb"):
         pytest.skip("there is no Xvfb")

@@ -123,6 +123,11 @@ class Lifecycle:
             self.back.append(back)
         self.stop()
 
+    @property
+    def until_away(self) -> bool:
+        """Whether a pause waits until the person is away."""
+        return self._wishes.until_away
+
     def days(self) -> tuple[Day, ...]:
         """What was contributed day by day, as far as it is known yet."""
         return self.person.days() if self.person else ()

@@ -257,7 +257,7 @@ async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, f
     """See what the rules ask about, again and again."""
     read, short, meter = Reader(), False, Meter(lifecycle.days())
     while True:
-        readings = await asyncio.to_thread(read, choices.now.when)
+        readings = await asyncio.to_thread(read, choices.now.when, until_away=lifecycle.until_away)
         used = meter.read(lifecycle.gate.seconds, teller.state, choices.now.computer, teller.now())
         lifecycle.consider(structs.replace(readings, kwh_today=used))
         cap = choices.now.computer.memory_gb

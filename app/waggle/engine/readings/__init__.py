@@ -12,28 +12,40 @@ from waggle.settings import When
 
 Answer = TypeVar("Answer")
 NETWORK_SECONDS = 20.0  # asking about the network costs a process
+IDLE_SECONDS = 30.0  # so does asking about idleness, on some screens
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
 
 class Reader:
-    """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for, and idleness always."""
+    """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for.
+
+    Of idleness that nobody asks for it tells but whether this computer tells it, as none.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._metered: bool | None = None
         self._asked_at: float | None = None
+        self._idle: float | None = None
+        self._idle_at: float | None = None
 
-    def __call__(self, rules: When) -> Readings:
+    def __call__(self, rules: When, *, until_away: bool = False) -> Readings:
+        """`until_away`: a pause waits for idleness."""
         if hasattr(time, "tzset"):
             time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
         return Readings(
-            idle_seconds=idle_seconds(),
+            idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
             on_power=_told(_on_power) if rules.only_on_power else None,
             programs=_told(_programs) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
             celsius=_told(_celsius) if rules.below_celsius else None,
         )
+
+    def _idleness(self, *, needed: bool) -> float | None:
+        if needed or self._idle_at is None or self._clock() - self._idle_at > IDLE_SECONDS:
+            self._idle, self._idle_at = idle_seconds(), self._clock()
+        return self._idle if needed or self._idle is None else 0.0
 
     def _is_metered(self) -> bool | None:
         if self._asked_at is None or self._clock() - self._asked_at > NETWORK_SECONDS:
