@@ -5,7 +5,7 @@ from pathlib import Path
 from end_to_end.programs import Engine, Program, running
 from policy.local_hub import Hub, local_hub
 from waggle import paths
-from waggle.policy.hub import remove
+from waggle.policy.cached import remove
 from waggle.protocol import commands, events
 from waggle.resuming import PIECE
 

@@ -18,7 +18,7 @@ from waggle.engine.desk import Desk
 from waggle.engine.frugality import CALM, Frugality, grew
 from waggle.engine.gate import Gate
 from waggle.errors import Stopped
-from waggle.policy import hub
+from waggle.policy import cached
 from waggle.policy.choose import open_policy
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
@@ -216,7 +216,7 @@ def test_what_came_of_a_model_that_nobody_downloads_any_more_goes_before_what_is
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_allowed(home):
     (paths.models() / "owner" / ".removing-half").mkdir()
-    with hub.hold(paths.models() / "owner" / "older"), hub.hold(paths.models() / "owner" / "newer"):
+    with cached.hold(paths.models() / "owner" / "older"), cached.hold(paths.models() / "owner" / "newer"):
         assert "older" not in limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
     assert sorted(path.name for path in paths.models().glob("*/*")) == ["newer", "older"]
     assert limits.make_room(home, 0.00001, paths.models() / "owner" / "newer") == ["older"]

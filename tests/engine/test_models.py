@@ -10,7 +10,7 @@ from waggle import paths
 from waggle.engine import fitting, model
 from waggle.engine.models import Models
 from waggle.errors import EngineError, ExportError, ModelError
-from waggle.policy import hub
+from waggle.policy import cached
 from waggle.policy.fit import Machine
 from waggle.protocol import commands
 from waggle.settings import Model, Settings
@@ -67,7 +67,7 @@ async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
 async def test_a_model_that_another_engine_uses_is_not_removed(models):
     downloaded("Qwen/Tiny")
     folder = paths.models() / "Qwen/Tiny"
-    with hub.hold(folder), hub.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
+    with cached.hold(folder), cached.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
         await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     assert (folder / "config.json").exists()
     await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))

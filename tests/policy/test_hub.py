@@ -16,7 +16,8 @@ from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle import paths
 from waggle.errors import ModelError, Stopped
 from waggle.policy import hub as hub_module
-from waggle.policy.hub import fetch, remove
+from waggle.policy.cached import remove
+from waggle.policy.hub import fetch
 from waggle.resuming import PIECE
 
 NAME = "bees/tiny"
@@ -284,12 +285,12 @@ def test_a_model_that_is_removed_is_gone_or_whole_also_after_a_kill_in_the_middl
     code = """
 import os, sys
 from pathlib import Path
-from waggle.policy import hub
+from waggle.policy import cached
 def hear(event, arguments):
     if event == "os.remove":
         os._exit(9)
 sys.addaudithook(hear)
-hub.remove(Path(sys.argv[1]))
+cached.remove(Path(sys.argv[1]))
 """
     folder = get(hub, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}

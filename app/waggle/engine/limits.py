@@ -10,7 +10,7 @@ import psutil
 
 from waggle import paths
 from waggle.engine.gate import Gate
-from waggle.policy import hub
+from waggle.policy import cached
 from waggle.policy.choose import Opened, threads_for, use_threads
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
@@ -95,7 +95,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         os.utime(in_use)  # by this the models are told apart that nobody uses any more
     if not cap_gb:
         return removed
-    hub.sweep(paths.models())
+    cached.sweep(paths.models())
     used = sum(map(_size, (*_states(home), paths.models())))
     for path in _dispensable(home, in_use):
         if used <= cap_gb * GB:
@@ -103,7 +103,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         size = _size(path)
         if _remove(path):
             used -= size
-            removed.append(path.name.removeprefix(hub.UNFINISHED))
+            removed.append(path.name.removeprefix(cached.UNFINISHED))
     return removed
 
 
@@ -111,7 +111,7 @@ def _remove(path: Path) -> bool:
     """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
     try:
         if path.is_relative_to(paths.models()):
-            return hub.drop(path) if path.name.startswith(hub.UNFINISHED) else hub.remove(path)
+            return cached.drop(path) if path.name.startswith(cached.UNFINISHED) else cached.remove(path)
         if path.is_file():
             path.unlink()
     except OSError:
@@ -125,7 +125,7 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
     states = _states(home)
     for folder in states:
         yield from sorted(folder.glob("damaged-*"))
-    yield from hub.unfinished(paths.models())
+    yield from cached.unfinished(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:

@@ -16,7 +16,7 @@ from waggle import paths
 from waggle.engine import export as exporting
 from waggle.engine import model
 from waggle.errors import EngineError, ExportError, ModelError
-from waggle.policy import checkpoint, export, hub
+from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
 from waggle.protocol import models as told
 from waggle.settings import Model, Settings, Value
@@ -96,7 +96,7 @@ class Models:
         try:
             if known.unfinished.is_dir():
                 shutil.rmtree(known.unfinished)
-            if known.folder.is_dir() and not hub.remove(known.folder):
+            if known.folder.is_dir() and not cached.remove(known.folder):
                 raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
         except OSError as error:
             raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
@@ -122,7 +122,7 @@ def _downloaded(cache: Path) -> list[Model]:
     found = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
-            found.add(f"{folder.parent.name}/{folder.name.removeprefix(hub.UNFINISHED)}")
+            found.add(f"{folder.parent.name}/{folder.name.removeprefix(cached.UNFINISHED)}")
     return [Model(name=name) for name in sorted(found) if hub.NAME.fullmatch(name)]
 
 

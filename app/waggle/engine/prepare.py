@@ -20,7 +20,7 @@ from waggle.engine.sitting import Sitting
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.policy import checkpoint, configuration, hub
+from waggle.policy import cached, checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.configuration import Configuration
 from waggle.policy.training import Method, Training
@@ -141,7 +141,7 @@ def _hold(folder: Path, stack: AsyncExitStack) -> None:
     """No engine of another home removes it meanwhile."""
     if folder.is_relative_to(paths.models()):
         with suppress(OSError):  # removed this very moment: whoever loads it says so
-            stack.callback(hub.hold(folder).close)
+            stack.callback(cached.hold(folder).close)
 
 
 def _keeper(

@@ -13,19 +13,19 @@ import hashlib
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
 from waggle import paths, resuming
 from waggle.errors import UNREADABLE, ModelError
 from waggle.policy import configuration
+from waggle.policy.cached import UNFINISHED, lock_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,8 +37,6 @@ NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
-UNFINISHED = ".downloading-"  # how the name of what has come so far begins
-MARK = "config.json"  # is held by whoever uses a model
 ROOM = 100_000_000  # bytes that stay free on the disk
 
 T = TypeVar("T")
@@ -111,7 +109,7 @@ def fetch(
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(_lock_of(model.unfinished), timeout=0):
+            with FileLock(lock_of(model.unfinished), timeout=0):
                 if model.folder.is_dir():  # the other program has just finished
                     return model.folder
                 download = _Download(model, progress, warn, examine, endpoint)
@@ -126,71 +124,6 @@ def fetch(
             raise ModelError(
                 f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
             ) from error
-
-
-def hold(folder: Path) -> IO[bytes]:
-    """Until it is closed nobody removes this model; raises OSError where it is gone already."""
-    file = (folder / MARK).open("rb")
-    if sys.platform != "win32":  # there a folder with an open file keeps its name
-        import fcntl
-
-        with suppress(OSError):  # a disk that knows no locks
-            fcntl.flock(file, fcntl.LOCK_SH)
-    return file
-
-
-def remove(folder: Path) -> bool:
-    """All of a model or nothing, for what has its name counts as complete; False where somebody holds it. Raises OSError."""
-    going = folder.with_name(f".removing-{folder.name}")
-    shutil.rmtree(going, ignore_errors=True)
-    if _is_held(folder):
-        return False
-    os.rename(folder, going)
-    shutil.rmtree(going, ignore_errors=True)
-    return True
-
-
-def unfinished(cache: Path) -> list[Path]:
-    """What has come of models whose download did not end, the longest untouched first."""
-    found = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
-    return sorted(found, key=lambda path: path.stat().st_mtime)
-
-
-def drop(unfinished: Path) -> bool:
-    """Remove it; False where it is being downloaded now."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(_lock_of(unfinished), timeout=0):
-            shutil.rmtree(unfinished, ignore_errors=True)
-    except Timeout:
-        return False
-    return not unfinished.exists()
-
-
-def _lock_of(unfinished: Path) -> Path:
-    return unfinished.with_name(f"{unfinished.name}.lock")
-
-
-def sweep(cache: Path) -> None:
-    """Remove what removals that were killed have left."""
-    for going in cache.glob("*/.removing-*"):
-        shutil.rmtree(going, ignore_errors=True)
-
-
-def _is_held(folder: Path) -> bool:
-    if sys.platform == "win32":
-        return False  # the renaming fails there
-    import fcntl
-
-    try:
-        with (folder / MARK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # no model, or a disk that knows no locks
-        return False
-    return False
 
 
 class _Download:
