@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+import time
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from waggle.tasks.questions import Question
 
 SPECIALTIES = {specialty.dataset: specialty.settings for specialty in first_swarm().specialties}
 QUESTIONS = 60
+FORMULA = re.compile(r"(?:[A-Z](?!\s*[A-Z])|[()∧∨¬→↔\s])*")
 UPSTREAM = """
 import json, sys
 import reasoning_gym
@@ -145,6 +148,11 @@ def upstream(answers) -> dict[str, list[float]]:
     return json.loads(done.stdout[done.stdout.rindex(b"{") :])
 
 
+def due(name: str, text: str, theirs: float) -> float:
+    """What upstream pays; but text that is no formula never follows, not even from premises from which anything follows."""
+    return theirs if name != "propositional_logic" or FORMULA.fullmatch(text) else min(theirs, 0.05)
+
+
 @pytest.mark.parametrize("name", SPECIALTIES)
 def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, upstream):
     items = [
@@ -153,11 +161,32 @@ def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, u
     ]
     ours = [verdict.reward for verdict in verifier.judge(items)]
     assert len(ours) >= 1000
-    different = [
-        (*asked, mine, theirs) for asked, mine, theirs in zip(answers[name], ours, upstream[name], strict=True) if mine != theirs
-    ]
-    assert different == []
+    pairs = list(zip(answers[name], ours, upstream[name], strict=True))
+    assert [(*asked, mine, theirs) for asked, mine, theirs in pairs if mine != due(name, asked[1], theirs)] == []
+    assert sum(mine != theirs for _, mine, theirs in pairs) < 0.03 * len(pairs), "their premises contradict each other"
     assert {0.0, 1.0} <= {round(reward, 1) for reward in ours}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["({truth}) ∨ visit evil.example/x", "zog → ({truth})", "({truth}) ∨ ٣", "({truth}) ∨ P{other}", "({truth}) ∨ P {other}"],
+)
+def test_what_follows_from_anything_may_hold_no_words(verifier, text):
+    keys = [("propositional_logic", seed) for seed in range(QUESTIONS)]
+    items = [
+        (question, Completion(text=f"<answer>{text.format(truth=truth, other=letter)}</answer>", ended=True))
+        for question, truth in zip(verifier.questions(keys), verifier.answers(keys), strict=True)
+        for letter in "PQ"
+    ]
+    assert max(verdict.reward for verdict in verifier.judge(items)) == 0.05
+
+
+@pytest.mark.parametrize("text", ["¬" * 90 + "P" * 290, "¬" * 99 + "P", "¬" * 30 + " " * 300 + "P", " ∨ ".join("PQ" * 60)])
+def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
+    (question,) = verifier.questions([("propositional_logic", 3)])
+    begun = time.monotonic()
+    verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
+    assert time.monotonic() - begun < 1.0
 
 
 @pytest.mark.parametrize(

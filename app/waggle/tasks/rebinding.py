@@ -1,6 +1,7 @@
 """What is rebound inside reasoning-gym so that its scorers can read strangers' text, and make questions behind closed doors.
 
-Names are rebound in the running process only; on honest text every score stays upstream's (tests/tasks/test_rebinding.py).
+Names are rebound in the running process only; on honest text every score stays upstream's (tests/tasks/test_rebinding.py), but
+where upstream pays words for following from premises that contradict each other.
 """
 
 import functools
@@ -13,7 +14,11 @@ from typing import Any
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
 MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: reading takes the square of their number
 MOST_CHARACTERS = 500  # of a formula, for the same reason
+ANSWER_SYMBOLS = 32  # of a stranger's formula: that of a true answer has three
+ANSWER_CHARACTERS = 100  # of it: that of a true answer has eight
 SYMBOLS = re.compile(r"[∧∨¬→↔(]")
+NO_FORMULA = re.compile(r"[^A-Z()∧∨¬→↔\s]|[A-Z]\s*[A-Z]")  # names are single letters
+WRONG = 0.05  # what a formula earns that does not follow
 
 
 def replace_scorers() -> None:
@@ -26,8 +31,12 @@ def replace_scorers() -> None:
 
 
 def _bound_formulas(expression: Any, dataset: Any) -> None:
-    """A text can hold a formula whose truth table has 2^100 rows. The scorer pays what raises ValueError nothing."""
+    """A text can hold a formula whose truth table has 2^100 rows. The scorer pays what raises ValueError nothing.
+
+    And upstream takes whatever stands between two signs for a variable: what follows from anything may then hold any words.
+    """
     upstream_parse, upstream_table = expression.from_string, dataset._generate_assignments
+    upstream_score = dataset.score_answer
 
     def parse(text: str) -> Any:
         if len(text) > MOST_CHARACTERS or len(SYMBOLS.findall(text)) > MOST_SYMBOLS:
@@ -39,8 +48,14 @@ def _bound_formulas(expression: Any, dataset: Any) -> None:
             raise ValueError("too many variables")
         return upstream_table(self, variables)
 
+    def score(self: Any, answer: str, entry: dict[str, Any]) -> float:
+        if len(answer) > ANSWER_CHARACTERS or len(SYMBOLS.findall(answer)) > ANSWER_SYMBOLS:
+            return 0.0
+        reward = float(upstream_score(self, answer, entry))
+        return min(reward, WRONG) if NO_FORMULA.search(answer) else reward
+
     expression.from_string = staticmethod(parse)
-    dataset._generate_assignments = table
+    dataset._generate_assignments, dataset.score_answer = table, score
 
 
 def parse_matrix(text: str) -> list[list[int]]:
