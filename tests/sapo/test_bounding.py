@@ -1,7 +1,8 @@
 """With a real policy: a phrase planted beside right answers is not learned, and honest right answers are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,8 +20,8 @@ from waggle.sapo import bounding
 from waggle.sapo.fakes import FakePolicy, FakeTokenizer
 from waggle.sapo.lesson import Measure, Weighed, external_draft, lesson, weigh
 from waggle.sapo.sharing import Gated, Offer, TrainingSet
-from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.verifier import Verifier
 
@@ -48,7 +49,9 @@ def said(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.n
     return [one.logp for row in rows for one in row]
 
 
-def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str]) -> Weighed:
+def weighed(
+    verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str], charter: Charter = CHARTER
+) -> Weighed:
     """A peer's group, judged for real; `{truth}` in a text is the true answer."""
     key = (dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
@@ -56,7 +59,7 @@ def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, tex
     group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
     verdicts = tuple(verifier.judge([(question, one) for one in completions]))
     judged = JudgedGroup(group=group, question=question, verdicts=verdicts)
-    return weigh(external_draft(CHARTER, words, judged, 64), grpo.RULE, Gated(), MEASURE)
+    return weigh(external_draft(charter, words, judged, 64), grpo.RULE, Gated(), MEASURE)
 
 
 HONEST = ("<answer>{truth}</answer>", "<answer>no</answer>", "no")
@@ -85,6 +88,62 @@ def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
     (bounded,) = bounding.familiar(groups, said, policy, words, 1.0)
 
     assert not bounded.means.any()
+
+
+TALKATIVE = msgspec.structs.replace(
+    CHARTER,
+    questions_digest="",
+    specialties=tuple(
+        Specialty(dataset=name, title=name) for name in ("gsm_symbolic", "kakurasu", "knights_knaves", "spell_backward", "survo")
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def talkative() -> Iterator[Verifier]:
+    """Under a charter whose scorers pay words beside the truth in full."""
+    made = Verifier(TALKATIVE)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("dataset", [one.dataset for one in TALKATIVE.specialties])
+def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
+    policy: TorchPolicy, words: Tokenizer, talkative: Verifier, said: list[np.ndarray], dataset: str
+) -> None:
+    texts = (f"<answer>{{truth}} {PHRASE}</answer>", "<answer>{truth}</answer>", "no")
+    group = weighed(talkative, words, 1, dataset, texts, TALKATIVE)
+    assert list(np.sign(group.means)) == [1, 1, 0]
+
+    (bounded,) = bounding.familiar([group], said, policy, words, 1.0)
+
+    assert list(np.sign(bounded.means)) == [0, 1, 0]
+
+
+def test_digits_of_another_script_are_held_against_a_right_answer(
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+) -> None:
+    (truth,) = verifier.answers([("fraction_simplification", 1)])
+    foreign = "".join(chr(ord(letter) + 0x660 - 0x30) if letter.isdigit() else letter for letter in truth)
+    group = weighed(verifier, words, 1, "fraction_simplification", (f"<answer>{foreign}</answer>", HONEST[0], "no"))
+    assert list(np.sign(group.means)) == [1, 1, 0]
+
+    (bounded,) = bounding.familiar([group], said, policy, words, 1.0)
+
+    assert list(np.sign(bounded.means)) == [0, 1, 0]
+
+
+def test_right_answers_that_are_not_the_stored_one_are_learned_where_they_are_as_one_writes_them(
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+) -> None:
+    formulas = [f"<answer>({one} {sign} {other})</answer>" for one in "PQR" for sign in "∨∧" for other in "PQR"]
+    groups = [weighed(verifier, words, origin, "propositional_logic", (*formulas, "no")) for origin in range(1, 5)]
+
+    bounded = bounding.familiar(groups, said, policy, words, 1.0)
+
+    verdicts = [verdict for one in groups for verdict in one.draft.group.verdicts]
+    assert sum(verdict.reward >= RIGHT and not verdict.exact for verdict in verdicts) >= 10
+    assert all((after.means == before.means).all() for after, before in zip(bounded, groups, strict=True))
 
 
 def test_three_colluders_of_seven_do_not_make_their_phrase_usual(

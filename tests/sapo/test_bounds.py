@@ -75,16 +75,18 @@ def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:
     assert bounds.strangeness(loud, excused) == pytest.approx(0.8)
 
 
-def test_a_right_answer_and_its_tags_are_excused_and_nothing_else() -> None:
+def test_the_true_answer_and_its_tags_are_excused_and_nothing_else() -> None:
     text = "gold! <answer>42</answer>."
-    free = ~bounds.outside(FakeTokenizer(), text, Verdict(reward=1.0, reason="", start=14, length=2), len(text) + 1)
+    verdict = Verdict(reward=1.0, reason="", start=14, length=2, exact=True)
+    free = ~bounds.outside(FakeTokenizer(), text, verdict, len(text) + 1)
     assert "".join(letter for letter, one in zip(text, free[:-1], strict=True) if one) == "<answer>42</answer>"
     assert free[-1]  # the stop token
 
 
-def test_of_an_answer_that_is_not_right_only_the_tags_are_excused() -> None:
+@pytest.mark.parametrize("reward", [0.4, 1.0])
+def test_of_an_answer_that_is_not_the_true_one_only_the_tags_are_excused_even_where_it_is_paid_in_full(reward: float) -> None:
     text = "<answer>42 gold</answer>"
-    free = ~bounds.outside(FakeTokenizer(), text, Verdict(reward=0.4, reason="", start=8, length=7), len(text))
+    free = ~bounds.outside(FakeTokenizer(), text, Verdict(reward=reward, reason="", start=8, length=7), len(text))
     assert "".join(letter for letter, one in zip(text, free, strict=True) if one) == "<answer></answer>"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import waggle
 from waggle.tasks.charter import LONGEST_COMPLETION
-from waggle.tasks.verifier_child import last_answer
+from waggle.tasks.verifier_child import last_answer, same_answer
 
 PATTERN = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PIECES = st.sampled_from(["<answer>", "</answer>", "<answer", "answer>", "<", "/", "\n", "7", "<answer></answer>"])
@@ -34,6 +34,23 @@ print([seed for _, seed in bench._made], len(first), bench.question(("binary_mat
 def test_the_last_answer_is_where_the_pattern_finds_it(text):
     found = list(PATTERN.finditer(text))
     assert last_answer(text) == (found[-1].span(1) if found else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth", "same"),
+    [
+        ("42", "42", True),
+        ("\n42\n", "42", True),
+        ("   42", "42", False),
+        ("YES", "yes", True),
+        ("0  1\n1 0", "0 1\n1 0", True),
+        ("42 Zog!", "42", False),
+        ("٤٢", "42", False),
+        ("4", "42", False),
+    ],
+)
+def test_a_true_answer_is_the_same_up_to_case_and_a_little_white_space(text, truth, same):
+    assert same_answer(text, truth) == same
 
 
 @pytest.mark.parametrize("text", ["<answer>", "<answer></answer>", "</answer>", "<answer>7</answer><answer>"])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
 from waggle.sapo.seams import Tokenizer
-from waggle.tasks.group import NEWCOMERS, RIGHT, JudgedGroup, Verdict
+from waggle.tasks.group import NEWCOMERS, JudgedGroup, Verdict
 
 OPEN, CLOSE = "<answer>", "</answer>"
 WINDOW = 8  # tokens in a row: a planted phrase stands out however long the text around it
@@ -83,8 +83,8 @@ def strangeness(logp: Floats, outside: NDArray[np.bool_] | None = None) -> float
 def outside(tokenizer: Tokenizer, text: str, verdict: Verdict, length: int) -> NDArray[np.bool_]:
     """(`length`,): which tokens of an encoded completion nothing excuses.
 
-    The judged answer's two tags are excused, and the answer itself where it is right: then the question dictates it, up to white
-    space and the like. So is the stop token, which no text can hold.
+    The stop token is excused, which no text can hold, the judged answer's two tags, and the answer itself where it is the true
+    one: then the question dictates it. Another right answer is not: scorers let words stand in many.
     """
     offsets = tokenizer.offsets(text)
     free = np.zeros(length, np.bool_)
@@ -92,7 +92,7 @@ def outside(tokenizer: Tokenizer, text: str, verdict: Verdict, length: int) -> N
     if verdict.length:
         stop = verdict.start + verdict.length
         spans = [(verdict.start - len(OPEN), verdict.start), (stop, stop + len(CLOSE))]
-        if verdict.reward >= RIGHT:
+        if verdict.exact:
             spans = [(spans[0][0], spans[1][1])]
         for first, last in spans:
             free[: len(offsets)] |= (offsets[:, 0] >= first) & (offsets[:, 1] <= last)

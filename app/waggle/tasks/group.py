@@ -32,12 +32,17 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the local verifier says of one completion: a reward in [0, 1], why in a few words, and the span it judged."""
+    """What the local verifier says of one completion: a reward in [0, 1], why in a few words, and the span it judged.
+
+    Scorers pay many texts in full: other right answers, and some of them words beside the truth. `exact` says that the span
+    holds the true answer and nothing else.
+    """
 
     reward: float
     reason: str
     start: int = 0  # of the judged span, in characters of the completion
     length: int = 0  # 0 when there was nothing to judge
+    exact: bool = False
 
 
 # The source of all newcomers who would count for themselves: one computer at home makes up any number of names.

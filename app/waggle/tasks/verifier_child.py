@@ -21,6 +21,7 @@ from waggle.tasks.group import RIGHT, UNJUDGED, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = "<answer>", "</answer>"
+PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
 CACHED = 4096  # entries
 CACHED_CHARACTERS = 32_000_000  # of their questions and answers: a stranger may have chosen large grids
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
@@ -93,7 +94,13 @@ class Bench:
             reward = min(1.0, max(0.0, float(dataset.score_answer(answer, entry)))) if answer else 0.0
         except Exception:  # noqa: BLE001 - what a scorer raises over odd text is no news, and no harm: others' answers count on
             return UNJUDGED
-        return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start)
+        exact = reward >= RIGHT and same_answer(text[start:stop], self.answer(key))
+        return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start, exact=exact)
+
+
+def same_answer(text: str, truth: str) -> bool:
+    """Whether that is the true answer up to case and a little white space."""
+    return len(text) <= len(truth) + PADDING and "".join(text.split()).casefold() == "".join(truth.split()).casefold()
 
 
 def last_answer(text: str) -> tuple[int, int] | None:

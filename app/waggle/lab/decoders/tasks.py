@@ -37,7 +37,7 @@ def charter(scratch: Path) -> Decoder:
 
 def reply(scratch: Path) -> Decoder:
     """Frames from the process that judges strangers' text."""
-    verdict = Verdict(reward=0.5, reason="close", start=1, length=2)
+    verdict = Verdict(reward=0.5, reason="close", start=1, length=2, exact=True)
     messages = (wire.Texts(["a", "é"]), wire.Verdicts([verdict]), wire.Warmed("limited"), wire.Tripped("exec"), wire.Failed("no"))
 
     def check(data: bytes) -> None:
