@@ -14,13 +14,14 @@ import msgspec
 import pytest
 
 from hostile.conftest import StartAttacker, honest_one
-from swarm.live import SOON, Live, Start, answered, fresh_identity, question_ids, share
+from swarm.live import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
 from waggle.errors import VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
-from waggle.swarm import directory, gathering
+from waggle.swarm import directory, effort, gathering
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.effort import REST, Party
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
@@ -93,6 +94,50 @@ async def test_bombs_in_answers_cost_their_sender_its_standing_and_the_node_goes
     await hostile.attack(attacks.formula_bombs, scene_of(hostile))
     await victim.ear.peer(hostile.identity.peer_id, lambda news: news.peer.rejected + news.peer.received > 0)
     await honest_arrives()
+
+
+async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    hostile = [await attacker(name) for name in ("busy", "busier")]
+    worked: list[float] = []
+    count = victim.node._gathering._effort.spent
+
+    def spent(party: Party, seconds: float) -> None:
+        count(party, seconds)
+        if party == NEWCOMERS:
+            worked.append(seconds)
+
+    monkeypatch.setattr(victim.node._gathering._effort, "spent", spent)
+    monkeypatch.setattr(effort, "SAVED_S", 0.0)
+    slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
+
+    def made(each: Attacker, number: int) -> Payload:
+        scene = dataclasses.replace(scene_of(each), round=number)
+        return attacks.wire(scene, attacks.answering(scene, "propositional_logic", slow, count=10))
+
+    payloads = [(each, await asyncio.to_thread(made, each, number)) for number in range(12) for each in hostile]
+
+    async def go_on() -> None:
+        for each, payload in payloads:
+            before = each.pulled
+            each.offer(payload)
+            while each.pulled == before:
+                await asyncio.sleep(0.01)
+
+    flood = asyncio.create_task(go_on())
+    try:
+        async with asyncio.timeout(SOON):
+            while not worked:
+                await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await honest_arrives()
+        await asyncio.sleep(8.0)
+    finally:
+        flood.cancel()
+    assert sum(worked[1:]) < (time.monotonic() - began) / REST + max(worked), "what was judged last is paid for afterwards"
 
 
 async def test_a_dripping_peer_holds_nobody_up(

@@ -13,14 +13,17 @@ from waggle.errors import BadRecord, VerifierGone
 from waggle.swarm import judging, record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
+from waggle.swarm.judging import Watch
 from waggle.swarm.record import Record
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import BATCH_SECONDS, Verifier
 
 
-def announced_record(charter: Charter, verifier: Verifier, origin: bytes, now: float) -> tuple[bytes, Announcement]:
-    groups = tuple(answered(charter, verifier, origin, question_ids(charter, verifier, origin, 3)))
+def announced_record(
+    charter: Charter, verifier: Verifier, origin: bytes, now: float, count: int = 3
+) -> tuple[bytes, Announcement]:
+    groups = tuple(answered(charter, verifier, origin, question_ids(charter, verifier, origin, count)))
     blob = record.encode(Record(origin=origin, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now), specialties=1,
@@ -71,9 +74,23 @@ def test_a_record_that_waits_for_the_rounds_own_judging_is_not_refused_for_it(
 
     monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, wait))
     monkeypatch.setattr(judging, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    watch = Watch()
+    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
     assert len(judged.groups) == 3
     assert clock[0] >= 3 * BATCH_SECONDS
+    assert watch.seconds == 0, "of work"
+
+
+def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_work_is_told(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin = time.time(), identity.peer_id
+    blob, announced = announced_record(charter, verifier, origin, now, count=1)
+    monkeypatch.setattr(judging, "RECORD_S", 0.0)
+    watch = Watch()
+    with pytest.raises(BadRecord, match="takes too long to judge"):
+        judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
+    assert watch.seconds > 0
 
 
 @pytest.mark.parametrize("trouble", ["questions", "judge_strangers"])

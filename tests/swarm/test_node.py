@@ -274,6 +274,27 @@ async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
     assert one.ear.all(GroupsArrived) == []
 
 
+async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    held = asyncio.Event()
+    other.node._gathering._held = lambda: not held.is_set()
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    share(one.node, groups)
+    heard = asyncio.Event()
+    other.node._gathering._heard = lambda announced: heard.set() if one.identity.peer_id in announced else None
+    async with asyncio.timeout(SOON):
+        for _ in range(3):  # it looks on, and leaves what it sees
+            heard.clear()
+            await heard.wait()
+    assert other.ear.all(GroupsArrived) == []
+    assert not one.node._trust.of(other.identity.peer_id).taken
+
+    held.set()
+    await other.ear.hear(GroupsArrived)
+
+
 async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path, charter: Charter) -> None:
     class Dying(Verifier):
         """Killed from outside just when a stranger's text comes."""

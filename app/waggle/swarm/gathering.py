@@ -5,7 +5,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import msgspec
 
@@ -17,12 +17,13 @@ from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door, fetch
-from waggle.swarm.judging import Judged, judge
+from waggle.swarm.effort import Effort, Party
+from waggle.swarm.judging import Judged, Watch, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
 from waggle.swarm.traffic import PAY_S, Traffic
-from waggle.swarm.trust import Trust
+from waggle.swarm.trust import Standing, Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import NEWCOMERS, JudgedGroup
@@ -56,8 +57,10 @@ class Gathering:
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
         heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
+        held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._heard = heard
+        self._held = held  # whether this computer is to rest: then nothing is pulled or judged
         self._options = options
         self._charter = charter
         self._digest = charter.digest
@@ -77,7 +80,8 @@ class Gathering:
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._effort = Effort()
+        self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
     async def run(self, connection: Door) -> None:
@@ -109,9 +113,12 @@ class Gathering:
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
         self._heard(current)
+        if self._held():
+            return
+        resting = {origin for origin in current if self._effort.rests(self._party(origin))}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided()},
+            avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided(), *resting},
             tried=self._tried,
             known=self._trust.trusted() | heard.keys(),
             count=self._options.peers_per_pull,
@@ -185,9 +192,12 @@ class Gathering:
     async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
             blob = await self._pull(connection, origin, announced)
-            if blob:
-                async with self._one_at_a_time:  # the round's own judging never waits for more than one of ours
-                    await self._accept(connection, origin, announced, blob, now)
+            if not blob:
+                return
+            # Of all others one at most stands in line with those of trusted peers, which so wait for two records only.
+            line = nullcontext() if self._trust.of(origin).trusted else self._not_trusted
+            async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
+                await self._accept(connection, origin, announced, blob, now)
 
     async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
         while not self._traffic.may_receive():  # a limit that the person set
@@ -202,19 +212,26 @@ class Gathering:
 
     async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
-        self._remember((origin, announced.sha256))
         if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
             with suppress(PeerAway):
                 await connection.meet()
-        work = asyncio.to_thread(judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now)
+        party, watch = self._party(origin), Watch()
+        if self._held() or self._effort.rests(party):  # since it was chosen; it may be chosen again
+            return
+        self._remember((origin, announced.sha256))
+        work = asyncio.to_thread(
+            judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now, watch=watch
+        )
         self._judging = asyncio.ensure_future(work)
         try:
             judged = await asyncio.shield(self._judging)
         except BadRecord as bad:  # counted and told; the swarm goes on
+            self._effort.spent(party, watch.seconds)
             self._reject(origin, bad.title)
             return
         except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
             return
+        self._effort.spent(party, watch.seconds)
         if judged.reserved:
             self._reject(origin, "reserved question", judged.reserved)
         self._keep(origin, judged)
@@ -223,12 +240,17 @@ class Gathering:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
             return
-        source = standing.source or ("" if standing.known else NEWCOMERS)
+        source = _source(standing)
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
             found = judged.record
             self._trust.received(origin, found.round, found.model, fresh)
             self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
+
+    def _party(self, origin: bytes) -> Party:
+        """Who answers for the time that a record takes: a trusted peer itself, else all that come from where it comes from."""
+        standing = self._trust.of(origin)
+        return origin if standing.trusted else _source(standing) or origin
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
         self._trust.rejected(origin, reason, count)
@@ -247,6 +269,10 @@ class Gathering:
             return []
         here = {peer.peer_id for peer in await connection.dht.peers()}
         return resters(self._unanswered, current, here, time.monotonic())
+
+
+def _source(standing: Standing) -> str:
+    return standing.source or ("" if standing.known else NEWCOMERS)
 
 
 def resters(

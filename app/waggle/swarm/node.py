@@ -53,7 +53,10 @@ BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
 
 
 class SwarmNode:
-    """One participant's place in the swarm. `tell` is called on the loop's thread; `clock` counts epochs."""
+    """One participant's place in the swarm. `tell` is called on the loop's thread; `clock` counts epochs.
+
+    While it is `held`, nothing is pulled from peers or judged.
+    """
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class SwarmNode:
         verifier: Verifier,
         tell: Callable[[News], None],
         clock: Callable[[], float] = time.time,
+        held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options
         self._charter = charter
@@ -96,7 +100,7 @@ class SwarmNode:
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, lodged=self._gateway.get,
-            mine=lambda: self._offers.expires, heard=self._marking.heard,
+            mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         self._listing = asyncio.Lock()
