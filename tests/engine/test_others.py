@@ -11,6 +11,7 @@ import pytest
 from swarm.live import fresh_identity, serving
 from waggle import paths
 from waggle.engine import ctl, others
+from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
 from waggle.errors import EngineError, SwarmError
@@ -80,9 +81,12 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         teller = Teller(tmp_path)
         stack.callback(teller.close)
         own = fresh_identity(tmp_path, "own")
-        node = await others.join(home, chosen, first_swarm(), own, verifier, teller, stack)
+        gate = Gate(lambda: None)
+        node = await others.join(home, chosen, first_swarm(), own, verifier, teller, stack, held=lambda: gate.closed)
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
+        gate.close()
+        assert node._gathering._held(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await others.charter_of(home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=told)))
     assert (teller.state.reach, teller.state.way) == ("alone", "gateway")

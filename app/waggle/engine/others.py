@@ -94,6 +94,7 @@ async def join(
     verifier: Verifier,
     teller: Teller,
     stack: AsyncExitStack,
+    held: Callable[[], bool] = lambda: False,
 ) -> SwarmNode | SoloSwarm:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
@@ -104,9 +105,11 @@ async def join(
     key, me = admission.kept(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
-    node = SwarmNode(
-        options, charter, myself, verifier, lambda told: teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
-    )
+
+    def tell(told: news.News) -> None:
+        teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
+
+    node = SwarmNode(options, charter, myself, verifier, tell, held=held)
     stack.push_async_callback(node.close)
     await node.start()
     if light.is_light(options) and not options.gateways:

@@ -97,7 +97,7 @@ async def prepare(
     saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate)
 
     _tell_part(teller, 4)
-    swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack)
+    swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack, held=lambda: gate.closed)
     remembering = keeping.Remembering(opened.policy)
     node = Node(
         policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
