@@ -3,19 +3,24 @@
 from itertools import pairwise
 
 import pytest
-from PySide6.QtGui import QFontMetricsF
+from msgspec.structs import replace
+from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QToolButton
 
 from gui.conftest import Told
 from pictures.matrix import SIZE
+from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
+from waggle.gui.sparkline import Sparkline
+from waggle.gui.stepper import Stepper
 from waggle.gui.still import settled
+from waggle.gui.words import tr
 from waggle.protocol import events
-from waggle.protocol.state import AnyEvent
+from waggle.protocol.state import AnyEvent, State
 from waggle.settings import Settings
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -78,3 +83,54 @@ def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent
     settled(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores with " in line.words() and line.isVisible())
     assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(" with ")[0])
+
+
+def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
+    """The columns and the rows between two columns in which something is painted."""
+    ground = image.pixel(0, 0)
+    found = [(x, y) for x in range(left, right) for y in range(image.height()) if image.pixel(x, y) != ground]
+    return sorted({x for x, _y in found}), sorted({y for _x, y in found})
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], look: Look, percent: int) -> None:
+    look.set_text(percent)
+    (summary, *_) = (one.summary for one in written if isinstance(one, events.RoundCompleted))
+    line = Sparkline(look)
+    line.resize(600, look.px(120))
+    line.show_rounds([replace(summary, round=i, reward=0.08) for i in range(1, 30)], 0.02)
+    image = line.grab().toImage()
+    figures, _ = inked(image, 0, look.px(34) - 5)
+    assert figures[-1] - figures[0] > QFontMetricsF(look.font("caption")).horizontalAdvance("0.05") - 4
+    names, _ = inked(image, 600 - look.px(92) + 6, 600)
+    assert names[-1] - names[0] > QFontMetricsF(look.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_charts_keep_their_figures_and_names(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+    look.set_text(percent)
+    window = window_told(told)
+    window.show_page("progress")
+    settled(window)
+    for chart in window.pages["progress"].findChildren(Chart):
+        image = chart.grab().toImage()
+        _, rows = inked(image, 0, look.px(40))
+        figures = 1 + sum(after - before > 1 for before, after in pairwise(rows))
+        assert figures == len(chart.getAxis("left")._tickLevels[0]) > 1
+        places = [note.sceneBoundingRect() for note, _made in chart._labels]
+        assert all(chart.getViewBox().sceneBoundingRect().right() >= place.right() for place in places)
+        assert all(abs(one.center().y() - other.center().y()) >= look.px(16) for one, other in pairwise(places))
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) -> None:
+    look.set_text(percent)
+    stepper = Stepper(look)
+    stepper.resize(1600, stepper.height())
+    stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
+    _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
+    high = [
+        QFontMetricsF(look.font(role)).tightBoundingRect(words).height()
+        for role, words in (("label", "Judge"), ("caption", "judging"))
+    ]
+    assert len(rows) >= sum(high) - 2

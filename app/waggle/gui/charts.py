@@ -1,5 +1,6 @@
 """The two charts of Progress, drawn by pyqtgraph: loaded when that page is first opened, never before."""
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -17,8 +18,9 @@ from waggle.interval import interval_of
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
-LABEL_ROOM = 108  # pixels right of the last point, for the lines' names
+LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
 APART = 17  # pixels between two labels
+LEFT, BELOW = 44, 26  # pixels for the words of the axes
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -55,11 +57,12 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
         self._top, self._ends = 1.0, (0.0, 1.0)
+        self._ticks: list[tuple[float, str]] = []  # of the left axis
         self._ratio = self.devicePixelRatioF()
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
         self.getViewBox().sigResized.connect(self._fit)
-        self.getAxis("left").setWidth(44)
-        self.getAxis("bottom").setHeight(26 if shows_axis else 6)
+        self.getAxis("left").setWidth(look.px(LEFT))
+        self.getAxis("bottom").setHeight(look.px(BELOW) if shows_axis else look.px(6))
 
     def begin(self, top: float, *, percent: bool, x: tuple[float, float], axis: Axis) -> None:
         """Clear and draw ground, grid and axes; `x` are the ends of the data."""
@@ -69,10 +72,10 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.setBackground(self.look.colour("surface"))
         ticks = series.steps(top)
         self._top, self._ends = ticks[-1], x
+        digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
+        self._ticks = [(t, f"{t * 100:.0f}%" if percent else decimal(t, digits)) for t in ticks]
         self._fit()
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
-        digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
-        self.getAxis("left").setTicks([[(t, f"{t * 100:.0f}%" if percent else decimal(t, digits)) for t in ticks]])
         self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
         for name in ("left", "bottom"):
             self._dress_axis(self.getAxis(name))
@@ -98,11 +101,15 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         return bool(super().event(event))
 
     def _fit(self, *_resized: object) -> None:
-        """The ends of the data, and room for the lines' names right of them, in the width that there is now."""
+        """The ends of the data, with room for the lines' names right of them, and as many figures as have room at the left."""
         first, last = self._ends
         width = max(last - first, 1e-9)
-        room = width * LABEL_ROOM / max(200, self.width() - 44 - LABEL_ROOM)
+        words = self.look.px(LABEL_ROOM)
+        room = width * words / max(200, self.width() - self.look.px(LEFT) - words)
         self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
+        high = self.getViewBox().height()
+        every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
+        self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
         self.spread_labels()
 
     def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
@@ -162,16 +169,15 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         return note
 
     def spread_labels(self, *_resized: object) -> None:
-        """Two labels never touch: the upper one goes up, the lower one down."""
+        """Two labels never touch: the upper one goes up, the lower one down, as far as there is room below."""
         if len(self._labels) != 2:
             return
-        (one, first), (other, second) = self._labels
-        unit = self._top * 1.09 / max(1, self.height() - 40)
-        near = APART * unit - abs(first.y - second.y)
-        if near > 0:
-            up = 1 if first.y >= second.y else -1
-            one.setPos(first.x, first.y + up * near / 2)
-            other.setPos(second.x, second.y - up * near / 2)
+        (below, low), (above, high) = sorted(self._labels, key=lambda made: made[1].y)
+        apart = self.look.px(APART) * self._top * 1.09 / max(1.0, self.getViewBox().height())
+        near = max(0.0, apart - (high.y - low.y))
+        lowest = max(low.y - near / 2, apart / 2 - self._top * 0.04) if near else low.y
+        below.setPos(low.x, lowest)
+        above.setPos(high.x, max(high.y + near / 2, lowest + apart) if near else high.y)
 
 
 def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[tuple[float, str]]:

@@ -11,7 +11,7 @@ from waggle.gui.paint import Painted
 from waggle.gui.words import decimal, figure, tr
 from waggle.protocol.events import RoundSummary
 
-APART = 18  # pixels between two labels
+LINE = 18  # pixels that a line of words takes, of words as large as they are made; two labels are as far apart
 
 
 class Sparkline(Painted):
@@ -35,9 +35,10 @@ class Sparkline(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         if len(self._rounds) < 2:
             return
-        plot = place.adjusted(self.look.px(34), 8, -self.look.px(92), -self.look.px(22))
+        px = self.look.px
+        plot = place.adjusted(px(34), px(8), -px(92), -px(22))
         raw, mine = [summary.reward for summary in self._rounds], self._trend()
-        ticks = series.steps(series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // 24)))
+        ticks = series.steps(series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24))))
         painter.setFont(self.look.font("caption"))
         self._grid(painter, plot, ticks)
         self._rounds_axis(painter, plot)
@@ -61,14 +62,15 @@ class Sparkline(Painted):
         return series.trend(values, series.smoothing(len(values)))
 
     def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
-        digits = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1
+        digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.look.px(LINE)
         for value in ticks:
             y = round(_height(value, plot, ticks[-1])) + 0.5
             painter.setPen(QPen(self.look.colour("grid"), 1))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             painter.setPen(self.look.colour("text_faint"))
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(QRectF(-4, y - 9, 30, 18), side, decimal(value, digits))
+            box = QRectF(plot.left() - self.look.px(38), y - line / 2, self.look.px(30), line)
+            painter.drawText(box, side, decimal(value, digits))
 
     def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
         first, last = self._rounds[0].round, self._rounds[-1].round
@@ -79,7 +81,8 @@ class Sparkline(Painted):
         width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
         for share, label in words:
             side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
-            box = QRectF(plot.left() + plot.width() * share - width * share, plot.bottom() + 5, width, 18)
+            left = plot.left() + (plot.width() - width) * share
+            box = QRectF(left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
 
     def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:
@@ -89,7 +92,8 @@ class Sparkline(Painted):
 
     def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[float, str, str, str]]) -> None:
         painter.setFont(self.look.font("tag"))
-        spread = max(0.0, APART - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
+        room, high = self.look.px(82), self.look.px(LINE)
+        spread = max(0.0, high - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
         lowest = max(labels)[0]
         for y, line, ink, words in labels:
             painter.setPen(Qt.PenStyle.NoPen)
@@ -97,7 +101,8 @@ class Sparkline(Painted):
             painter.drawEllipse(QPointF(plot.right(), y), 4, 4)
             painter.setPen(self.look.colour(ink))
             shift = spread if y == lowest else -spread
-            painter.drawText(QRectF(plot.right() + 10, y - 9 + shift, 82, 18), Qt.AlignmentFlag.AlignVCenter, words)
+            box = QRectF(plot.right() + self.look.px(10), y - high / 2 + shift, room, high)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
 
 
 def _faint(colour: QColor) -> QColor:

@@ -50,7 +50,7 @@ class Stepper(Painted):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
-        self.setFixedHeight(40)
+        self.setFixedHeight(max(40, look.px(40)))  # the circles hold no words
 
     def show_state(self, state: State) -> None:
         steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
@@ -83,7 +83,8 @@ class Stepper(Painted):
         room = box.right() - left - 8
         painter.setFont(self.look.font("label"))
         painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
-        title = QRectF(left, y - (18 if words else 9), room, 18)
+        line = self.look.px(18)
+        title = QRectF(left, y - (line if words else line / 2), room, line)
         painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
@@ -91,7 +92,7 @@ class Stepper(Painted):
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.look.font("caption"))
             painter.setPen(self.look.colour("accent_text" if when == "now" else "text_faint"))
-            painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, 18), box), Qt.AlignmentFlag.AlignVCenter, cut)
+            painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return left - box.left() + used
 
