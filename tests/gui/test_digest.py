@@ -36,7 +36,7 @@ TABLE = [
     (rounds(ended(1, 60_010.0)), ""),
     (
         rounds(ended(11, 59_950.0)),
-        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned from 2 groups of peers. "
+        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned from 2 questions that peers answered. "
         "The reward is 0.40.",
     ),
     (
@@ -47,7 +47,7 @@ TABLE = [
     (
         rounds(EARLIER, ended(11, 59_945.0, external=1), ended(12, 59_990.0, external=0, by_specialty={"A": 0, "B": 0, "C": 0})),
         "2 rounds in a minute asked about Fractions, Logic, A and 2 more: 32 of 128 answers were right. "
-        "It learned from 1 group of peers. The reward stays near 0.40.",
+        "It learned from 1 question that peers answered. The reward stays near 0.40.",
     ),
     (
         rounds(EARLIER, ended(11, 59_950.0, reward=0.1, by_specialty={}), reach="solo",

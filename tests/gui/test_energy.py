@@ -19,7 +19,10 @@ DAYS = DaysTold(
 STATE = State(ready=ready(threads=2, device="cpu"), days=DAYS)
 
 
-@pytest.mark.parametrize(("number", "words"), [(0.0, "0 Wh"), (0.024, "24 Wh"), (0.214, "0.21 kWh"), (12.0, "12.00 kWh")])
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0.0, "0 Wh"), (0.0004, "<1 Wh"), (0.0006, "1 Wh"), (0.024, "24 Wh"), (0.214, "0.21 kWh"), (12.0, "12.00 kWh")],
+)
 def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
     assert energy(number) == words
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import shiboken6
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
@@ -33,7 +34,7 @@ from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ago, size, told, tr, whole_day
-from waggle.protocol.events import HeldOutScore, RoundSummary, ShownCompletion
+from waggle.protocol.events import Downloading, HeldOutScore, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, Card, State
@@ -99,6 +100,31 @@ def test_every_rule_is_told_in_german(readings: Readings) -> None:
         for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
             assert told(tick.says) != tick.says
             assert not tick.ends or told(tick.ends) != tick.ends
+
+
+def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_too() -> None:
+    language.use("de")
+    wishes = Wishes(paused=True, until_away=True)
+    decision = decide(When(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
+    assert told(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
+    ends = "weiter, sobald du den Computer 3 min nicht benutzt hast."
+    paused = State(phase="paused", round=7, decision=decision)
+    assert told(sentence(paused).detail).endswith(f"Runde 7 geht {ends}")
+    loading = replace(paused, downloading=Downloading(model="m", done=1, total=2))
+    assert told(sentence(loading).detail).endswith(f"Download geht {ends}")
+
+
+def test_one_address_is_one_in_german_too() -> None:
+    language.use("de")
+    assert "(1 Adresse versucht)" in told(sentence(State(phase="contributing", reach="connecting", seeds_tried=1)).detail)
+
+
+def test_the_page_of_settings_has_one_name_in_german() -> None:
+    language.use("de")
+    name = tr("Settings")
+    assert name in tr("Settings offers to use your NVIDIA card")
+    assert name in told("Change them on the page Settings.")
+    assert name in told("an NVIDIA graphics card was found; CUDA, which computes on it, waits in the settings")
 
 
 def test_names_inside_a_sentence_stay_as_they_are() -> None:

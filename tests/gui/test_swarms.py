@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -111,6 +111,19 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     asked = len(sent)
     tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
+
+
+def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_stays(page: Page) -> None:
+    window, swarms, _ = page
+
+    def said(kind: type[QWidget]) -> str:
+        return " ".join(label.text() for one in swarms.findChildren(kind) for label in one.findChildren(QLabel))
+
+    assert "answers of your own where you choose to share them" in said(SwarmCard)
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert "answers of your own where you choose to share them" in said(Sheet)
+    assert "what you type, unless you choose to share your answers" in said(Sheet)
 
 
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:

@@ -10,7 +10,7 @@ import pytest
 import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
@@ -149,6 +149,22 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(l
     assert not welcome._next.isEnabled()
     welcome._choose(0)
     assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
+
+
+def labels(widget: QWidget) -> list[str]:
+    return [label.text() for label in widget.findChildren(QLabel)]
+
+
+@pytest.mark.parametrize(("system", "where"), [("linux", "in the tray"), ("darwin", "in the menu bar")])
+def test_where_one_pauses_has_the_name_that_the_system_gives_it(
+    look: Look, monkeypatch: pytest.MonkeyPatch, system: str, where: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    assert any(where in words for words in labels(Welcome(look)))
+
+
+def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(look: Look) -> None:
+    assert "Your files, and what you type unless you share your answers" in labels(Welcome(look))
 
 
 def test_closing_the_questions_ends_all_and_they_are_asked_again(

@@ -88,6 +88,12 @@ TABLE = [
         "Answering questions for the swarm, round 0.",
         "pause",
     ),
+    (
+        State(phase="contributing", reach="connecting", seeds_tried=1),
+        "Connecting",
+        "Answering questions for the swarm, round 0.",
+        "pause",
+    ),
     (State(phase="contributing", reach="solo"), "Contributing", "Answering questions for the swarm, round 0.", "pause"),
 ]
 
@@ -97,6 +103,11 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
     said = sentence(state, clock=lambda at: f"T{at:.0f}")
     assert (said.word, said.says, said.action) == (word, says, action)
     assert said.detail.endswith(".")
+
+
+@pytest.mark.parametrize(("tried", "words"), [(0, "(just started)"), (1, "(tried 1 address)"), (2, "(tried 2 addresses)")])
+def test_how_many_addresses_were_tried_is_counted(tried, words):
+    assert words in sentence(State(phase="contributing", reach="connecting", seeds_tried=tried)).detail
 
 
 def test_a_moment_that_is_not_today_is_told_with_its_day():

@@ -55,7 +55,7 @@ def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
         return ""
     if not groups:
         return tr("It learned nothing from peers.")
-    return plural(groups, "It learned from %n group of peers.", "It learned from %n groups of peers.")
+    return plural(groups, "It learned from %n question that peers answered.", "It learned from %n questions that peers answered.")
 
 
 def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:

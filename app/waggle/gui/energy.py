@@ -18,8 +18,10 @@ LAPTOP_WATTS = 30.0
 
 
 def energy(number: float) -> str:
-    """ "0.21 kWh", "12 Wh" where a kWh would be all zeros."""
-    return f"{decimal(number, 2)} kWh" if number >= 0.1 else f"{number * 1000:.0f} Wh"
+    """ "0.21 kWh", "12 Wh" where a kWh would be all zeros, "<1 Wh" where that would be 0."""
+    if number >= 0.1:
+        return f"{decimal(number, 2)} kWh"
+    return "<1 Wh" if 0 < number < 0.0005 else f"{number * 1000:.0f} Wh"
 
 
 def of_today(state: State, date: str) -> tuple[str, str, str]:

@@ -22,7 +22,7 @@ from waggle.protocol.state import STAGES, State
 
 RECENT = 900.0  # seconds for which a warning stays on Home
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
-STAGE_WORDS = {"draw": later("Drawing"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
+STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Every setting that the page Settings shows: its words, its control, and in which part it stands."""
 
+import sys
+
 import msgspec
 
 from waggle.gui import motion
@@ -64,6 +66,7 @@ class Part(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
+MAC = sys.platform == "darwin"  # what is a tray elsewhere is the menu bar there, and always there
 MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
 
 WHEN = Part("when", later("When"), (
@@ -94,9 +97,9 @@ HOW_MUCH = Part("how_much", later("How much"), (
     Row("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
         Amount(low=5, high=100, step=5, unit="%")),
     Row("computer.watts", later("Watts while it contributes"),
-        later("If you measured them. Else they are estimated from what is busy; You shows the formula."),
+        later("If you measured them. Else they are estimated from what is busy; the page You shows the formula."),
         Amount(low=0, high=5000, unit="W", zero=later("Estimated"), whole=False)),
-    Row("computer.price_kwh", later("Price of a kWh"), later("In your own currency: You then says what it comes to."),
+    Row("computer.price_kwh", later("Price of a kWh"), later("In your own currency: the page You then says what it comes to."),
         Amount(low=0, high=1000, step=0.01, zero=later("Not known"), whole=False)),
     Row("computer.memory_gb", later("Memory"), later("The most it may take."),
         Amount(low=0, high=4096, step=0.5, unit="GB", zero=later("What the model needs"), whole=False)),
@@ -121,8 +124,9 @@ NOTIFICATIONS = Part("notifications", later("Notifications"), (
     Row("window.notify_discoveries", later("When your model solves something for the first time"),
         later("While this window is not in front."), Toggle()),
     Row("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
-    Row("window.close_to_tray", later("Closing the window goes to the tray"),
-        later("Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
+    Row("window.close_to_tray",
+        later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
+        later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
 ))  # fmt: skip
 NETWORK = Part("network", later("Network"), (
     Row("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),

@@ -202,7 +202,9 @@ class Shell(QObject):
         self.window.hide()
         if not self._kept.tray_told:
             self._kept = replace(self._kept, tray_told=True)
-            self.tray.say(tr("Waggle goes on in the background"), tr("Open or quit it here, in the tray."))
+            mac = sys.platform == "darwin"
+            here = tr("Open or quit it here, in the menu bar." if mac else "Open or quit it here, in the tray.")
+            self.tray.say(tr("Waggle goes on in the background"), here)
         self._remember()
 
     def _remember(self) -> None:

@@ -10,7 +10,7 @@ from waggle.gui.paint import Painted, sided
 from waggle.gui.words import figure, plural, tr
 from waggle.protocol.state import STAGES, Stage, State
 
-TITLES = {"draw": "Draw", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}
+TITLES = {"draw": "Pick", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}
 Turn = Literal["done", "now", "next"]
 INK = {"done": "accent_text", "now": "on_accent", "next": "text_faint"}
 EDGE = {"done": "accent_line", "now": "accent_line", "next": "edge"}
@@ -31,7 +31,7 @@ def count(stage: Stage, state: State) -> str:
         return ""
     match stage:
         case "draw":
-            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else tr("drawing")
+            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else tr("picking")
         case "answer":
             return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
         case "judge":

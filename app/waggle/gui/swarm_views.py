@@ -15,8 +15,11 @@ MOST_TITLES = 9
 MOST_SAMPLES = 3
 SAMPLE = 220  # characters
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
-SHARED = "Your model's answers as plain text, a made-up name and a public key, and your network address to those you meet."
-STAYS = "Your files, what you type, your real name, and the model itself."
+SHARED = (
+    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
+    "your own where you choose to share them."
+)
+STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 
 
 def trains_on(swarm: SwarmShown) -> str:

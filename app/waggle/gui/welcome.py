@@ -1,6 +1,7 @@
 """The first start, in under a minute: what this does, this computer, the swarm, go. Every step can be skipped."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 
 import psutil
@@ -116,7 +117,7 @@ class Welcome(QWidget):
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
             (_listed(look, tr("Never leaves this computer"), "text_soft", "lock", (
-                tr("Your files and what you type"), tr("Your real name and e-mail address"),
+                tr("Your files, and what you type unless you share your answers"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
@@ -177,7 +178,11 @@ class Welcome(QWidget):
         look = self._look
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
         lines = [row(Sign(look, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
-        pausing = tr("Pause whenever you like: on Home, in the tray, or with %1.").replace("%1", keys.written(keys.PAUSE))
+        pausing = tr(
+            "Pause whenever you like: on Home, in the menu bar, or with %1."
+            if sys.platform == "darwin"
+            else "Pause whenever you like: on Home, in the tray, or with %1."
+        ).replace("%1", keys.written(keys.PAUSE))
         return _page(
             look, tr("Ready"), tr("The first round begins in a few seconds. It goes on while the window is closed."),
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),

@@ -14,7 +14,7 @@ Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
 Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
 
 KILLED = (9, 137)  # as Qt and as shells say it
-DOING = {"draw": "drawing questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
+DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
          "learn": "learning"}  # fmt: skip
 
 
@@ -150,7 +150,8 @@ def _contributing(state: State) -> Sentence:
     says = f"Answering questions for {swarm}, round {state.round}."
     doing = DOING[state.stage or STAGES[0]]
     if state.reach == "connecting":
-        tried = f"tried {state.seeds_tried} addresses" if state.seeds_tried else "just started"
+        addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
+        tried = f"tried {addresses}" if state.seeds_tried else "just started"
         return Sentence(
             word="Connecting", says=says, detail=f"Looking for peers ({tried}); your model trains meanwhile.", tone="plain",
             sign="live", action="pause",
