@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import QLockFile, Qt
+from PySide6.QtCore import QEvent, QLockFile, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
@@ -147,6 +147,13 @@ def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
     assert len(tray.tooltip(State(phase="problem", problem=problem))) <= tray.LONGEST_TIP
 
 
+def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -> None:
+    made = Tray(look)
+    made.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
+    assert "Loud" in made.icon.toolTip()
+    assert "<" not in made.icon.toolTip()
+
+
 def test_ways_to_pause_name_their_end() -> None:
     hour, tomorrow, away, after = (command for _words, command in pausing.ways(1000.0))
     assert hour.until == 4600.0
@@ -248,6 +255,17 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shel
     assert window._notice_end.isActive()
     window._notice_end.timeout.emit()
     assert window.status._notice._shown[0] == ""
+
+
+@NO_SCREEN
+def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Shell, qapp: QApplication) -> None:
+    before = shell.tray
+    menu = before.menu
+    shell.choices.set({"window.language": "de"})
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not shiboken6.isValid(before)
+    assert not shiboken6.isValid(menu)
+    assert shown(shell.tray)[-1] == "Beenden"
 
 
 @NO_SCREEN

@@ -239,6 +239,7 @@ class Shell(QObject):
         old.hide()
         old.deleteLater()
         self.tray.hide()
+        self.tray.menu.deleteLater()  # no widget can be the parent of it
         self.tray.deleteLater()
         self.tray = self._made_tray()
         self.tray.show()

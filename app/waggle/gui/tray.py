@@ -123,7 +123,7 @@ class Tray(QObject):
 
 
 def tooltip(state: State) -> str:
-    """The sentence, and what ends it, as far as a tooltip has room."""
+    """The sentence, and what ends it, as far as a tooltip has room; where Qt draws it, no name in it is taken for markup."""
     said = sentence(state)
-    words = f"Waggle: {told(said.says)} {told(said.detail)}"
-    return words if len(words) <= LONGEST_TIP else f"Waggle: {told(said.says)}"[:LONGEST_TIP]
+    words = f"Waggle: {told(said.says)} {told(said.detail)}".replace("<", "‹")
+    return words if len(words) <= LONGEST_TIP else f"Waggle: {told(said.says)}".replace("<", "‹")[:LONGEST_TIP]
