@@ -4,15 +4,21 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QActionGroup
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
+from waggle.gui import language
 from waggle.gui.chat_view import ChatView, about, tally
+from waggle.gui.language import Language
+from waggle.gui.look import Look
+from waggle.gui.still import settled
 from waggle.gui.turn_box import Guess, Tile, TurnBox
 from waggle.gui.whose import Prose
 from waggle.gui.window import Window
+from waggle.gui.words import tr
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent, State
@@ -195,6 +201,35 @@ def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> 
     assert not view._moments.isEnabled(), "a conversation is with two models"
     tell(window, TalkCleared(), TalkOffered(moments=(0, 700), taught=True))
     assert view._moments.text() == "Compared with: Before any training"
+
+
+def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: QApplication) -> None:
+    window, view, _ = chat
+    for newest in range(614, 620):
+        tell(window, TalkOffered(moments=(0, 64, newest), taught=True))
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    (menu,) = view._moments.findChildren(QMenu)
+    assert [action.text() for action in menu.actions()] == ["Before any training", "After 64 rounds"]
+    assert len(menu.findChildren(QActionGroup)) == 1
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, look: Look, spoken: Language) -> None:
+    language.use(spoken)
+    look.set_text(130)
+    try:
+        window = window_told((*RUNNING, OFFERED), 900, 600)
+        window.show_page("swarms")
+        window.swarms.show_trying()
+        window.swarms.trying.which.choose(1)
+        settled(window)
+        chat = window.swarms.trying.chat
+        for button in chat.tools.findChildren(QAbstractButton):
+            assert button.width() >= button.sizeHint().width(), button.text()
+        assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
+        assert tr("Compared with: %1").partition("%")[0] in chat._moments.accessibleName()
+    finally:
+        language.use("en")
 
 
 def test_it_is_said_what_a_model_cannot_do() -> None:

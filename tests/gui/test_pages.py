@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPersistentModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
+from PySide6.QtCore import QEvent, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
@@ -28,6 +28,7 @@ from waggle.gui.window import Window
 from waggle.gui.words import figure
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
+from waggle.protocol.gatherings import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, State, apply
 
 Told = Callable[..., Window]
@@ -145,6 +146,28 @@ def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyE
     shown = live._feed._cards[0]._card
     assert shown is not None
     assert shown.key == "late"
+
+
+def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
+    window_told: Told, written: list[AnyEvent], qapp: QApplication
+) -> None:
+    window = window_told(written)
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    menu = live._menu_button.menu()
+    menu.actions()[1].trigger()
+    chosen = menu.actions()[1].text()
+    assert (live._specialty, live._menu_button.text()) == (chosen, chosen)
+    other = ready(charter="cd" * 32, specialties=(events.SpecialtyInfo(dataset="bf", title="Tiny programs"),))
+    for event in (StartedAgain(reason="Another swarm was chosen."), other):
+        window._current.take(event)
+    window._current.flush()
+    assert (live._specialty, live._menu_button.text()) == ("", "All specialties")
+    assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", "Tiny programs"]
+    assert live._menu_button.menu().actions()[0].isChecked()
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(live.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
 
 
 def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEvent]) -> None:
@@ -394,6 +417,19 @@ def test_nobody_here_is_said_in_words(window_told: Told, reach: events.Reach) ->
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
     assert latest_good(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
     assert latest_good(State(cards=(card(0.0),))) is None
+
+
+def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: Told, written: list[AnyEvent]) -> None:
+    window = window_told(written)
+    good = window.home._good
+    assert good._found is not None
+    window._current.take(ready(model="Another", base="ff"))
+    window._current.flush()
+    assert good._found is None or not good._found[0].mine
+    for mine in (ready(model="A third", base="ee"), StartedAgain(reason="Another swarm was chosen.")):
+        window._current.take(mine)
+    window._current.flush()
+    assert good._found is None
 
 
 def test_tomorrow_morning_is_the_next_eight_o_clock() -> None:

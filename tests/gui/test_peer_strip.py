@@ -65,6 +65,18 @@ def offered(page: Peers) -> dict[str, bool]:
     return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
 
 
+def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Told, qapp: QApplication) -> None:
+    many = [replace(WREN, id=f"12D3KooW{i}", name=f"Wren {i:02}") for i in range(40)]
+    window = window_told(met(OTTER, *many))
+    page, _ = page_of(window, OTTER.id)
+    bar = page._view.verticalScrollBar()
+    bar.setValue(20)
+    tell(window, events.PeerChanged(peer=replace(WREN, name="Zwren"), at=NOW))
+    qapp.processEvents()
+    assert bar.value() == 20
+    assert page._view.selectionModel().selectedRows()[0].data() == "Brisk Otter"
+
+
 @pytest.mark.parametrize(
     ("fields", "word"),
     [

@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QEvent, Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -18,9 +18,11 @@ from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelCard, ModelsView, about
 from waggle.gui.opened import Application
+from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Button, Line
 from waggle.gui.span_text import SpanText
+from waggle.gui.still import settled
 from waggle.gui.swarm_form import level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms, link_in
@@ -374,6 +376,16 @@ def trying(page: Page) -> Trying:
     return window, swarms.trying.ask, sent
 
 
+def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    for title in ("One", "Two", "Three"):
+        tell(window, ready(specialties=(events.SpecialtyInfo(dataset="bf", title=title),)))
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    (menu,) = view.findChildren(QMenu)
+    assert [action.text() for action in menu.actions()] == ["Three"]
+    assert view._menu.menu() is menu
+
+
 def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:
     window, view, sent = trying
     assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
@@ -539,6 +551,53 @@ def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
+
+
+def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
+    window, swarms, _ = page
+    for other in (1, 2, 3):
+        swarms._which.choose(other)
+        window.show_page("peers")
+        window.peers._invite.click()
+        assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
+        assert swarms._join.isVisible()
+        assert swarms._line.words().startswith("You take part in")
+        swarms._which.choose(0)
+        assert swarms._views.currentIndex() == LIST
+
+
+def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_before(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    swarms._new.click()
+    swarms._form._name.setText("Ours")
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert swarms._views.currentIndex() == CREATE
+    assert swarms._form._name.text() == "Ours"
+
+
+def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_invite(LINK)
+    window.unheard(sent[-1])
+    swarms.show_list()
+    asked = len(sent)
+    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=7))
+    assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
+def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, size: tuple[int, int]) -> None:
+    language.use("de")
+    try:
+        window = window_told(BEGUN, *size)
+        window.show_page("swarms")
+        settled(window)
+        (top,) = window.swarms.findChildren(Top)
+        assert top._actions.geometry().top() < top._title.geometry().bottom()
+        assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
+    finally:
+        language.use("en")
 
 
 def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:

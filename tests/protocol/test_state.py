@@ -244,6 +244,15 @@ def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one
     assert learned(fold(told, state=other)) == ((summary(7),), (), (), (), (), None)
 
 
+def test_what_another_model_answered_is_not_this_ones():
+    group = e.ShownGroup(key="k", specialty="s", question="q", completions=(e.ShownCompletion(text="9", reward=1.0),))
+    drawn = e.QuestionsDrawn(round=1, epoch=1, group_size=1, groups=(group,))
+    arrived = e.PeerGroupsArrived(origin="a", name="A", model="m", round=1, groups=(replace(group, key="theirs"),))
+    state = fold(ready("a"), drawn, e.GroupsJudged(round=1, groups=(group,)), arrived)
+    assert {card.key for card in fold(ready("a"), state=state).cards} == {"k", "theirs"}
+    assert {card.key for card in fold(ready("b"), state=state).cards} == {"theirs"}
+
+
 def test_two_models_of_one_name_share_nothing():
     state = fold(ready("a"), e.RoundCompleted(summary=summary(1)))
     assert fold(replace(ready("a"), base="ff"), state=state).rounds == ()

@@ -98,6 +98,9 @@ class AskView(QWidget):
         self._shown: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
         self._menu = menu_button(look, tr("Specialty"), small=True)
+        self._choices = QMenu(self._menu)
+        self._group = QActionGroup(self._choices)
+        self._menu.setMenu(self._choices)
         self._next = Button(look, tr("Another question"), small=True)
         self._next.clicked.connect(self._another)
         self._question, self._about = (
@@ -208,14 +211,12 @@ class AskView(QWidget):
         if titles == self._titles:
             return
         self._titles = titles
-        menu = QMenu(self._menu)
-        group = QActionGroup(menu)
+        self._choices.clear()
         for dataset, title in titles.items():
-            action = menu.addAction(title.replace("&", "&&"))
+            action = self._choices.addAction(title.replace("&", "&&"))
             action.setCheckable(True)
-            action.setActionGroup(group)
+            action.setActionGroup(self._group)
             action.triggered.connect(lambda _on=False, dataset=dataset: self._choose(dataset))
-        self._menu.setMenu(menu)
         if self._specialty not in titles:
             self._specialty = next(iter(titles), "")
             self._menu.say(titles.get(self._specialty, tr("Specialty")), "down")

@@ -78,6 +78,9 @@ class ChatView(QWidget):
         self._offered_for: object = None  # the Ready that was asked whom one may talk with
         self._boxes: list[TurnBox] = []
         self._moments = menu_button(look, tr("Compared with"), small=True)
+        self._menu = QMenu(self._moments)
+        self._group = QActionGroup(self._menu)
+        self._compact = False
         self.blind = blind_box(look)
         self.blind.toggled.connect(self._set_blind)
         self._clear = Button(look, tr("Clear"), small=True)
@@ -121,6 +124,12 @@ class ChatView(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def set_compact(self, compact: bool) -> None:
+        """Above the conversation there is less room, or more."""
+        self._compact = compact
+        self.blind.setText(tr("Guess without names") if compact else self.blind.accessibleName())
+        self._draw()
+
     def show_state(self, state: State) -> None:
         before, self.state = self.state, state
         self._ask_for_offer()
@@ -162,14 +171,13 @@ class ChatView(QWidget):
         choices = kept[:-1] or kept
         if self._before not in choices:
             self._before = 0
-        menu = QMenu(self._moments)
-        group = QActionGroup(menu)
+        self._menu.clear()
         for rounds in choices:
-            action = QAction(moment(rounds, -1), menu, checkable=True, checked=rounds == self._before)
+            action = QAction(moment(rounds, -1), self._menu, checkable=True, checked=rounds == self._before)
             action.triggered.connect(lambda _on=False, rounds=rounds: self._compare_with(rounds))
-            group.addAction(action)
-            menu.addAction(action)
-        self._moments.setMenu(menu)
+            self._group.addAction(action)
+            self._menu.addAction(action)
+        self._moments.setMenu(self._menu)
 
     def _compare_with(self, rounds: int) -> None:
         self._before = rounds
@@ -219,10 +227,12 @@ class ChatView(QWidget):
         self._draw_turns()
         self._draw_button(why_not)
         chosen = moment(self._before, -1)
-        self._moments.say(tr("Compared with: %1").replace("%1", chosen), "down")
+        compared = tr("Compared with: %1").replace("%1", chosen)
+        self._moments.say(chosen if self._compact else compared, "down")
+        self._moments.setAccessibleName(compared)
         fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
         self._moments.setEnabled(not why_not and not fixed)
-        self._moments.setToolTip(why_not or fixed)
+        self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
         self._clear.setEnabled(bool(state.talk) and not why_not)
         self._tally.say(tally([box.guess for box in self._boxes if box.guess is not None]))
         if self._full():

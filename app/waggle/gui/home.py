@@ -151,6 +151,7 @@ class GoodAnswer(QFrame):
         )  # fmt: skip
         self.setLayout(self._box)
         self._found: tuple[Card, ShownCompletion] | None = None
+        self._model = ("", "")  # that it was found with
 
     def set_compact(self, compact: bool) -> None:
         layout = self._well.layout()
@@ -160,6 +161,9 @@ class GoodAnswer(QFrame):
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 14)
 
     def show_state(self, state: State, now: float) -> None:
+        model = (state.ready.base, state.ready.model) if state.ready is not None else self._model
+        if model != self._model:  # it was another's
+            self._model, self._found = model, None
         found = latest_good(state)
         self._found = found or self._found
         for widget in (self._well, self._reward, self._who):

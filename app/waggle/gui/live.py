@@ -90,11 +90,14 @@ class Live(Page):
         self._state, self._now = State(), 0.0
         self._held: tuple[Card, ...] | None = None  # the cards while the feed is frozen
         self._specialty = ""
-        self._titles: tuple[str, ...] = ()
+        self._titles: tuple[str, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
         self._whose = Segments(look, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
         self._whose.chosen.connect(lambda _index: self._redraw())
         self._menu_button = menu_button(look, tr("All specialties"))
+        self._menu = QMenu(self._menu_button)
+        self._group = QActionGroup(self._menu)
+        self._menu_button.setMenu(self._menu)
         self._freeze = Button(look, tr("Freeze"), icon="freeze")
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
@@ -170,18 +173,19 @@ class Live(Page):
         self._redraw()
 
     def _offer(self, titles: tuple[str, ...]) -> None:
-        """Fill the menu; only when the specialties changed."""
-        if titles == self._titles and self._menu_button.menu() is not None:
+        """Fill the menu, only when the specialties changed; what is none any more, as in another swarm, is chosen no longer."""
+        if titles == self._titles:
             return
         self._titles = titles
-        menu = QMenu(self._menu_button)
-        group = QActionGroup(menu)
+        if self._specialty not in titles:
+            self._specialty = ""
+            self._menu_button.say(tr("All specialties"), "down")
+        self._menu.clear()
         for title in ("", *titles):
-            action = menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action = self._menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
             action.setCheckable(True)
             action.setChecked(title == self._specialty)
-            action.setActionGroup(group)
-        self._menu_button.setMenu(menu)
+            action.setActionGroup(self._group)
 
     def _chooser(self, title: str) -> Callable[[], None]:
         def choose() -> None:

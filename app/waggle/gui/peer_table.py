@@ -191,7 +191,7 @@ class PeerView(QTableView):
     def __init__(self, look: Look, model: PeerTable) -> None:
         super().__init__()
         self._model = model
-        self._chosen = ""
+        self._chosen, self._place = "", 0
         self._widths, self._name_room = [look.px(width) for width in WIDTHS], look.px(NAME_ROOM)
         self.setModel(model)
         self.setItemDelegate(PeerCell(look, self))
@@ -207,7 +207,8 @@ class PeerView(QTableView):
             self.setColumnWidth(i, width)
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.selectionModel().selectionChanged.connect(self._choose_selected)
-        model.modelReset.connect(lambda: self.choose(self._chosen))
+        model.modelAboutToBeReset.connect(self._mark_place)
+        model.modelReset.connect(self._return)
 
     def sizeHint(self) -> QSize:
         """A page that has no room for more is not made to scroll: the table does."""
@@ -220,6 +221,14 @@ class PeerView(QTableView):
             self.clearSelection()
         else:
             self.selectRow(place)
+
+    def _mark_place(self) -> None:
+        self._place = self.verticalScrollBar().value()
+
+    def _return(self) -> None:
+        """Others came or went, and nobody asked to be led to the chosen row: whoever reads stays where they are."""
+        self.choose(self._chosen)
+        self.verticalScrollBar().setValue(self._place)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Drop as few columns as names need."""

@@ -104,6 +104,7 @@ class Swarms(Page):
             elif view is not None:
                 view.setContentsMargins(edge, 0, edge, below)
         self._gap = gap
+        self.trying.chat.set_compact(self.compact)
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
@@ -142,38 +143,38 @@ class Swarms(Page):
     def show_join(self, link: str = "") -> None:
         """Ask for a link, or look at this one."""
         self.show_list()
-        self._views.setCurrentIndex(JOIN)
+        self._turn_to(JOIN)
         self._ask_others.setVisible(False)
-        self._waiting = ""
         self._say("")
         self._link.setText(one_line(link))
         self._link.setFocus()
         if link:
             self._look_at()
 
+    def _turn_to(self, view: int) -> None:
+        """What was waited for where one was is waited for no more: its answer would take the place of this view."""
+        self._waiting, self._unheard = "", False
+        self._views.setCurrentIndex(view)
+
     def show_list(self) -> None:
-        self._waiting = ""
-        self._views.setCurrentIndex(LIST)
+        self._turn_to(LIST)
         if self._which.index:
             self._which.choose(0)
         self.show_state(self._state, 0.0)
 
     def show_trying(self) -> None:
-        self._waiting = ""
+        self._turn_to(TRY)
         self._which.mark(TRY - MODELS + 1)
-        self._views.setCurrentIndex(TRY)
         self.show_state(self._state, 0.0)
 
     def show_race(self) -> None:
         """The idea in two minutes; it needs no engine."""
-        self._waiting = ""
+        self._turn_to(RACE)
         self._which.mark(RACE - MODELS + 1)
-        self._views.setCurrentIndex(RACE)
         self.show_state(self._state, 0.0)
 
     def show_models(self) -> None:
-        self._waiting = ""
-        self._views.setCurrentIndex(MODELS)
+        self._turn_to(MODELS)
         self.show_state(self._state, 0.0)
 
     def put_off(self, command: str) -> bool:
@@ -221,7 +222,6 @@ class Swarms(Page):
                 self._show_sheet(one, InviteRead(swarm=one, answered=True))
 
     def _show_sheet(self, swarm: SwarmShown, read: InviteRead | None) -> None:
-        self._waiting = ""
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         made = Sheet(
@@ -236,7 +236,8 @@ class Swarms(Page):
         made.declined.connect(self.show_list)
         self._sheets.addWidget(made)
         self._sheets.addStretch(1)
-        self._views.setCurrentIndex(SHEET)
+        self._turn_to(SHEET)
+        self._which.mark(0)
         self._ask_others.setVisible(False)
         made.join.setFocus()
 
@@ -254,16 +255,16 @@ class Swarms(Page):
         self.commanded.emit(command)
 
     def _show_form(self) -> None:
-        self._views.setCurrentIndex(CREATE)
+        self._turn_to(CREATE)
         self._ask_others.setVisible(False)
         self._form.reset()
 
     def show_invitation(self) -> None:
+        self._turn_to(INVITE)
+        self._which.mark(0)
         self._waiting, self._asked = "invite", new_id()
-        self._views.setCurrentIndex(INVITE)
-        self._ask_others.setVisible(False)
         self.commanded.emit(WriteInvite(id=self._asked))
-        self._draw_invitation()
+        self.show_state(self._state, 0.0)
 
     def _draw_invitation(self) -> None:
         if self._views.currentIndex() != INVITE:

@@ -152,9 +152,10 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, downloading=event)
         case e.Ready():
             if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
-                # what is known of a model is of that one alone
+                # what is known of a model is of that one alone, and what it answered was its own
+                cards = tuple(card for card in state.cards if not card.mine or card.by_hand)
                 moved = replace(
-                    moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None
+                    moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
                 )  # fmt: skip
             moved = replace(moved, rejected=0, preparing=None, problem=None, gone=None, offered=None)
             return replace(moved, ready=event, round=event.round)
