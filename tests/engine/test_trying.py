@@ -111,7 +111,7 @@ async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_an
 
     made = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
     read = record.decode(record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
-    (judged,) = judging._judged(read, CHARTER, verifier)
+    (judged,) = judging._judged(read, CHARTER, verifier, judging.Watch())
     assert judged.question.text == posed.question
     assert [round(reward, 4) for reward in judged.rewards] == [one.reward for one in shared.group.completions]
 

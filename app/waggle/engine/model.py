@@ -116,7 +116,7 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
 def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path]) -> Path:
     """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped."""
     with TURNS[name]:
-        gate.hold()
+        gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
         return fetch()
 
 

@@ -103,8 +103,7 @@ async def prepare(
         policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
-    make_room_here = partial(_make_room, home, computer, folder, teller)
-    keeper = _keeper(home, opened, remembering, (saved, checkpointed), make_room_here, teller)
+    keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
     moments = _moments(home, folder, opened, stopped.is_set, lambda: computer().memory_gb)
     prepared = Prepared(
@@ -146,13 +145,11 @@ def _hold(folder: Path, stack: AsyncExitStack) -> None:
 
 def _keeper(
     home: paths.Home, opened: Opened, remembering: keeping.Remembering, restored: tuple[checkpoint.Saved | None, int | None],
-    make_room_here: Callable[[], None], teller: Teller,
+    make_room_here: Callable[[Teller], None], teller: Teller,
 ) -> keeping.Keeper:  # fmt: skip
     saved, checkpointed = restored
-    refused = partial(_tell_refused, teller)
-    return keeping.Keeper(
-        home.checkpoints, opened.policy, remembering, checkpointed, make_room_here, refused, restored=saved
-    )  # fmt: skip
+    refused, room = partial(_tell_refused, teller), partial(make_room_here, teller)
+    return keeping.Keeper(home.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
 
 
 def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:

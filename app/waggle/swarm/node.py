@@ -105,13 +105,9 @@ class SwarmNode:
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         self._listing = asyncio.Lock()
         self._web = self._page() if options.web_port is not None else None
-        services = Services(
-            payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            source=self._source, may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
-        )  # fmt: skip
         joined = self._offers.renew
         self._connection: Door = Connection(
-            options, identity, services, hear, met=self._meet, joined=joined, trusted=self._trust.trusted
+            options, identity, self._services(), hear, met=self._meet, joined=joined, trusted=self._trust.trusted
         )
         if is_light(options):
             self._connection = LightConnection(options, identity, self._digest, self._admission, hear, joined, self._traffic)
@@ -125,6 +121,12 @@ class SwarmNode:
             self._digest, self._identity, self._admission,
             admits=self._trust.admits, give=self._give, take=self._take, tell=self._traffic.may_tell,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
+        )  # fmt: skip
+
+    def _services(self) -> Services:
+        return Services(
+            payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
+            source=self._source, may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
 
     def _page(self) -> Web:
