@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from waggle import paths
 from waggle.engine import fitting, model
@@ -72,6 +73,16 @@ async def test_a_model_that_another_engine_uses_is_not_removed(models):
     assert (folder / "config.json").exists()
     await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
     assert list(folder.parent.iterdir()) == []
+
+
+async def test_what_another_program_downloads_now_is_not_removed_under_it(models):
+    half = paths.models() / "Qwen/.downloading-Tiny"
+    half.mkdir(parents=True)
+    with FileLock(cached.lock_of(half)), pytest.raises(ModelError, match="being downloaded by another program"):
+        await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    assert half.is_dir()
+    await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
+    assert not half.exists()
 
 
 async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):

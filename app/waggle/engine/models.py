@@ -94,8 +94,8 @@ class Models:
             raise EngineError("This model is trained now.", "Choose another one first.")
         known = hub.model_of(name, paths.models())
         try:
-            if known.unfinished.is_dir():
-                shutil.rmtree(known.unfinished)
+            if known.unfinished.is_dir() and not cached.drop(known.unfinished):
+                raise ModelError(f"{name} is being downloaded by another program.", "Wait until that is done, then try again.")
             if known.folder.is_dir() and not cached.remove(known.folder):
                 raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
         except OSError as error:
