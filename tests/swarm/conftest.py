@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.programs import SLOW
 from swarm.live import Ear, Live, Start, fresh_identity, options, serving
-from waggle.swarm import dht, judging, offers
+from waggle.swarm import dht, judging, offers, reach
 from waggle.swarm.identity import Identity
 from waggle.swarm.node import SwarmNode
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.verifier import Verifier
 
-SLOW = 4  # times the seconds that suffice on a computer which does nothing else
-
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests use the computer meanwhile: a peer that answers late is not away, what it sent not too long to judge."""
     for module, name in (
-        (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (judging, "RECORD_S"), (verifying, "STRANGERS_SECONDS")
+        (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (reach, "PATIENCE_S"), (judging, "RECORD_S"),
+        (verifying, "STRANGERS_SECONDS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, SLOW * getattr(module, name))
     monkeypatch.setattr(offers, "RENEW_S", offers.RENEW_S / SLOW)
