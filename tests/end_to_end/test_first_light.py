@@ -92,7 +92,7 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
 
 
 def pause_and_resume(engine: Engine, other: Engine) -> float:
-    """Pause, see that nothing is learned while the other goes on, resume; milliseconds until the pause was acknowledged."""
+    """Pause, see that nothing is learned or judged while the other goes on, resume; milliseconds until it was acknowledged."""
     mark, asked = len(engine.lines), len(other.rounds())
     began = time.monotonic()
     assert isinstance(engine.command(commands.Pause), events.CommandDone)
@@ -101,8 +101,11 @@ def pause_and_resume(engine: Engine, other: Engine) -> float:
         i for i in range(mark, len(timed)) if isinstance(timed[i][1], events.PhaseChanged) and timed[i][1].phase == "paused"
     )
     at, event = timed[paused]
+    other.wait_round(other.rounds()[-1].round + 1, 60)
+    judged = len(engine.lines)  # a record that was just being judged has come
     other.wait_round(other.rounds()[-1].round + 3, 60)
     assert len(other.rounds()) > asked
+    assert [one for one in engine.told[judged:] if isinstance(one, events.PeerGroupsArrived)] == [], "it judged while paused"
     after = [one for one in engine.told[paused + 1 :] if isinstance(one, events.PolicyUpdated | events.RoundCompleted)]
     assert after == [], "it learned while it was paused"
     assert isinstance(engine.command(commands.Resume), events.CommandDone)

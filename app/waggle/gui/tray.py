@@ -125,5 +125,6 @@ class Tray(QObject):
 def tooltip(state: State) -> str:
     """The sentence, and what ends it, as far as a tooltip has room; where Qt draws it, no name in it is taken for markup."""
     said = sentence(state)
-    words = f"Waggle: {told(said.says)} {told(said.detail)}".replace("<", "‹")
-    return words if len(words) <= LONGEST_TIP else f"Waggle: {told(said.says)}".replace("<", "‹")[:LONGEST_TIP]
+    short = f"Waggle: {told(said.says)}"
+    whole = f"{short} {told(said.detail)}"
+    return (whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP]).replace("<", "‹")

@@ -129,8 +129,10 @@ class Adafactor:
             if parameter.grad is None:
                 continue
             number = self._steps[name] = self._steps.get(name, 0) + 1
-            fresh = [torch.zeros(size, dtype=torch.float32, device=parameter.device) for size in _sizes(parameter)]
-            moments = self._moments.setdefault(name, fresh)
+            if name not in self._moments:
+                sizes = _sizes(parameter)
+                self._moments[name] = [torch.zeros(size, dtype=torch.float32, device=parameter.device) for size in sizes]
+            moments = self._moments[name]
             gradient, matrix = _matrix(parameter.grad), _matrix(parameter.data)
             keep = 1.0 - number**-DECAY
             for moment, mean in zip(moments, _mean_squares(gradient), strict=True):

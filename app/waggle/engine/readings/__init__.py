@@ -19,7 +19,7 @@ PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpit
 class Reader:
     """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for.
 
-    Of idleness that nobody asks for it tells but whether this computer tells it, as none.
+    Idleness that nobody asks for is 0, or None where this computer does not tell it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
