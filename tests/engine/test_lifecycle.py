@@ -6,8 +6,12 @@ import time
 
 import pytest
 
+from waggle import paths
 from waggle.engine import lifecycle as lifecycles
+from waggle.engine import main, readings
+from waggle.engine.choices import Choices
 from waggle.engine.desk import Desk
+from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
@@ -201,6 +205,18 @@ async def test_a_pause_until_one_is_away_ends_when_one_is(lifecycle):
     assert sentence(lifecycle.teller.state).says == "Paused until you are away."
     lifecycle.consider(Readings(on_power=True, idle_seconds=181.0))
     assert lifecycle.teller.state.phase == "contributing"
+
+
+async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_for_that(lifecycle, tmp_path, monkeypatch):
+    monkeypatch.setattr(readings, "idle_seconds", lambda: 600.0)
+    home, teller = paths.Home(tmp_path / "home").prepare(), lifecycle.teller
+    choices = Choices(home.settings, (), teller)
+    assert not choices.now.when.idle_minutes, "no rule asks"
+    lifecycle.consider(PLUGGED)
+    await lifecycle.obey(commands.Pause(id="1", until_away=True))
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, teller, Frugality(home, "")))
+    await reached(lifecycle, "contributing")
+    await main._end(looking)
 
 
 async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):
