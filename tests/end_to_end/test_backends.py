@@ -8,7 +8,9 @@ import pytest
 
 from end_to_end.programs import WAGGLE, Engine, Seed, running
 from end_to_end.test_first_light import LOOPBACK, lessons_from, solved, tail_of
-from waggle.protocol import events
+from waggle.protocol import commands, events
+from waggle.protocol.talking import TurnGrew
+from waggle.protocol.trying import QuestionAnswered
 
 pytest.importorskip("mlx.core")
 WITHOUT_TORCH = (
@@ -61,9 +63,20 @@ def change_backends(homes: list[Path], saved: list[int]) -> None:
         with running(engine(home, device, "swarm.solo=true")) as again:
             ready = again.wait(events.Ready, 120)
             assert (ready.backend, ready.round) == (backend, number), "the state was not taken over"
+            talk_and_try(again, ready.specialties[0].dataset)
             again.wait_round(number, 120)
             assert not [event for event in again.told if isinstance(event, events.CheckpointSetAside)]
             assert again.end() == 0
+
+
+def talk_and_try(one: Engine, specialty: str) -> None:
+    """The model of now and of before are loaded beside the one that plays, and answer both."""
+    for number in (0, 1):
+        assert isinstance(one.command(commands.Say, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone)
+        turn = one.wait(TurnGrew, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
+        assert all(reply.text for reply in turn.replies)
+    assert isinstance(one.command(commands.AskModel, 120, specialty=specialty, number=1), events.CommandDone)
+    assert one.wait(QuestionAnswered, 10).answers[0].completion.text
 
 
 @pytest.mark.timeout(600)

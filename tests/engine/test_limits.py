@@ -15,10 +15,10 @@ import waggle
 from waggle import paths
 from waggle.engine import limits
 from waggle.engine.desk import Desk
-from waggle.engine.frugality import CALM, Frugality, grew
+from waggle.engine.frugality import CALM, MOST_PARTS, Frugality, grew
 from waggle.engine.gate import Gate
 from waggle.errors import Stopped
-from waggle.policy import cached
+from waggle.policy import cached, fit
 from waggle.policy.choose import open_policy
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
@@ -293,6 +293,31 @@ def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_di
     assert frugality.parts == 2, "the next start takes larger ones"
     frugality.more()
     assert frugality.parts == 4
+
+
+@pytest.mark.parametrize(("fitted", "parts"), [(1, [2, 4, 8, 16]), (4, [8, 16]), (16, [])])
+def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anything(tmp_path, fitted, parts):
+    frugality = Frugality(paths.Home(tmp_path), "")
+    found = []
+    assert frugality.divided(fitted) == fitted
+    while frugality.more():
+        found.append(frugality.divided(fitted))
+    assert found == parts
+    assert fit.PARTS[-1] == MOST_PARTS
+
+
+@pytest.mark.parametrize(("fitted", "smaller"), [(8, True), (16, False)])
+def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_path, fitted, smaller):
+    home = paths.Home(tmp_path)
+    first = Frugality(home, "boot:1")
+    first.begin("owner/large")
+    first.divided(fitted)
+    second = Frugality(home, "boot:2")
+    assert (second.was_killed, second.smaller) == (True, smaller)
+    second.begin("owner/large")
+    assert second.divided(fitted) == 16
+    second.begin("owner/small")
+    assert second.parts == 1, "nothing is known of another model"
 
 
 def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):

@@ -10,7 +10,7 @@ from waggle import paths
 from waggle.engine import main, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import Desk
-from waggle.engine.frugality import MOST, Frugality
+from waggle.engine.frugality import MOST, Frugality, system_kills
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
@@ -77,6 +77,31 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
+
+
+@pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")
+@pytest.mark.parametrize(("fitted", "advice"), [(8, main.SMALLER), (16, "Choose a smaller model, or close other programs.")])
+async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_where_there_are_any(
+    tmp_path, monkeypatch, fitted, advice
+):
+    boot, _, count = system_kills().rpartition(":")
+    frugality = Frugality(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
+    frugality.begin("owner/large")
+    frugality.divided(fitted)
+
+    async def end(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(main, "_contribute", end)
+    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    assert await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer) == 0
+    writer.close()
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as told:
+        warned = [event for event in map(wire.event, told) if isinstance(event, events.Warned)]
+    assert [one.advice for one in warned if "was ended by the system" in one.title] == [advice]
 
 
 async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):

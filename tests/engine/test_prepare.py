@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import typing
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
@@ -13,6 +14,7 @@ from transformers import AutoModelForCausalLM, Qwen3Config
 
 from waggle import paths
 from waggle.engine import fitting
+from waggle.engine.frugality import Frugality
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
@@ -23,14 +25,15 @@ from waggle.rl.rules import RULES
 from waggle.settings import Computer, Learning, Model, Settings, Swarm
 
 
-async def prepared(folder, learning: Learning, **more: Any) -> Prepared:
+async def prepared(folder, learning: Learning, divided: Callable[[int], int] = int, **more: Any) -> Prepared:
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
         teller = Teller(home.events)
         stack.callback(teller.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
-        return await prepare(home, chosen, teller, threads, stack, gate=Gate(lambda: None), stopped=asyncio.Event())
+        gate = Gate(lambda: None)
+        return await prepare(home, chosen, teller, threads, stack, gate=gate, stopped=asyncio.Event(), divided=divided)
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
@@ -74,8 +77,24 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     assert "Fits, training all weights with little memory in bfloat16: about " in said
     assert "needs 0.7 of 0.9 GB." in said
     assert made.rules.learning_rate == pytest.approx(fit.rate_for(configuration.read(twelve_million), "lean"))
+    less = Computer(memory_gb=0.8, device="cpu", threads=1)
+    divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
+    assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
     with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
         await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
+
+
+async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller_parts_and_the_engine_says_so(
+    tmp_path, twelve_million
+):
+    learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
+    frugality = Frugality(paths.Home(tmp_path).prepare(), "")
+    frugality.more()
+    model = Model(folder=str(twelve_million))
+    made = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
+    assert made.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
+    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "is divided into 8 parts." in said
 
 
 def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):

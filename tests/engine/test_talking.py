@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import threading
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from waggle import paths
 from waggle.engine.limits import GB, memory_used
-from waggle.engine.moments import Moments
+from waggle.engine.moments import READY, Moment, Moments
+from waggle.engine.prepare import _moments
 from waggle.engine.talking import Talking
 from waggle.errors import EngineError
 from waggle.policy import checkpoint
@@ -20,6 +22,7 @@ from waggle.protocol import commands
 from waggle.protocol import talking as protocol
 from waggle.protocol.talking import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.rl.batch import Written
+from waggle.settings import Computer
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
@@ -97,14 +100,68 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("device", "precision", "found"),
+    [
+        ("cuda", "bfloat16", ("float32", "bfloat16")),
+        ("cuda", "float32", ("float32",)),
+        ("cpu", "bfloat16", ("bfloat16",)),
+    ],
+)
+def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_processor_while_memory_allows(
+    moments, device, precision, found
+):
+    """Of a small model that is fp32. What memory allows is asked each time anew."""
+    opened = open_policy(moments.folder, device="cpu", threads=1, training=Training("lean", precision))
+    opened = replace(opened, device=device)
+    allowed, models = [0.0], 100
+    made = _moments(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
+    assert (made.device, [training.precision for training in made.trainings]) == ("cpu", [*found])
+    bfloat16 = models * READY * 2 * opened.policy.parameters / GB
+    for more, wanted in ((3.0, found[0]), (1.5, "bfloat16"), (3.0, found[0])):
+        allowed[0] = memory_used() / GB + more * bfloat16
+        if wanted not in found:
+            with pytest.raises(EngineError, match="of memory that you allow"):
+                made.require_room(models)
+            continue
+        training = made.require_room(models)
+        assert training == Training("lean", wanted)
+        with made.opened(Moment(0), training) as again:
+            assert again.policy.training == training
+    allowed[0] = memory_used() / GB + 0.5 * bfloat16
+    with pytest.raises(EngineError, match="of memory that you allow"):
+        made.require_room(models)
+
+
+async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engine_began_again(moments, heard):
+    """MLX never gives back what it keeps for a thread, not even when that has ended."""
+    writing: set[threading.Thread] = set()
+
+    def leaving() -> bool:
+        writing.add(threading.current_thread())
+        return False
+
+    for _ in range(2):
+        talking = talking_with(replace(moments, leaving=leaving), heard)
+        for number in range(2):
+            await say(talking, number=number)
+    assert len(writing) == 2
+
+
+async def test_two_conversations_at_once_are_both_written(moments, heard):
+    """As while the engine begins again."""
+    turns = await asyncio.gather(*(say(talking_with(moments, heard)) for _ in range(4)))
+    assert all(turn.finished for turn in turns)
+
+
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
-    trained = replace(moments, training=Training(method=method))
-    before, now = trained.kept()
+    training = Training(method=method)
+    before, now = moments.kept()
     assert (before.rounds, now.rounds) == (0, 5)
     text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
-    with trained.opened(before) as first, trained.opened(now) as last:
+    with moments.opened(before, training) as first, moments.opened(now, training) as last:
         assert not np.allclose(first.policy.logprobs([text], 1.0)[0], last.policy.logprobs([text], 1.0)[0])
 
 

@@ -1,5 +1,7 @@
 """Trying: what a person answers stays here, unless the settings say otherwise; then it is one group, marked, like any other."""
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -132,3 +134,22 @@ async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
     posed = await pose(alone, to_share=True)
     (told,) = await ask(alone, posed.epoch)
     assert (told.mine is not None, told.shared) == (True, False)
+
+
+async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_began_again(trying):
+    """MLX never gives back what it keeps for a thread, not even when that has ended."""
+    writing: set[threading.Thread] = set()
+
+    def leaving() -> bool:
+        writing.add(threading.current_thread())
+        return False
+
+    again = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    await asyncio.gather(*(ask(each, 0) for each in again))
+    assert len(writing) == 1
+
+
+async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
+    left = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    with pytest.raises(EngineError, match="ending"):
+        await ask(left, 0)

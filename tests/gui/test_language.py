@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
+from waggle.errors import CharterError
 from waggle.gui import keys, language, question_card
 from waggle.gui.charts import Chart, axis_ticks
 from waggle.gui.choices import Choices
@@ -34,11 +35,16 @@ from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ago, size, told, tr, whole_day
-from waggle.protocol.events import Downloading, HeldOutScore, RoundSummary, ShownCompletion
+from waggle.protocol.about_peer import about
+from waggle.protocol.events import Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, Card, State
 from waggle.settings import When
+from waggle.swarm import greeting
+from waggle.swarm.greeting import Greeting
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 Told = Callable[..., Window]
@@ -265,11 +271,51 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
             "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 8.0 GB.",
             "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3,1 von 8,0 GB.",
         ),
+        (
+            "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 4.0 GB. Memory is short: what "
+            "usually runs together is divided into 4 parts.",
+            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3,1 von 4,0 GB. Der "
+            "Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
+        ),
     ],
 )
 def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) -> None:
     language.use("de")
     assert told(english) == german
+
+
+@pytest.mark.parametrize("version", ["9.0.1", ""])
+@pytest.mark.parametrize(
+    ("protocol", "german"),
+    [
+        (PROTOCOL + 1, "das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren."),
+        (PROTOCOL - 1, "das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren."),
+        (PROTOCOL, "Er trainiert unter einer anderen Charta (01010101): Einer von beiden muss mit der Einladung des anderen "
+         "beitreten."),
+    ],
+)  # fmt: skip
+def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
+    language.use("de")
+    refusal = greeting.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
+    said = told(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
+    runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
+    assert said == (german if protocol == PROTOCOL else runs + german)
+
+
+@pytest.mark.parametrize(
+    ("ours", "german"),
+    [
+        (PROTOCOL - 1, "Dieser Schwarm braucht ein neueres Waggle: Aktualisiere dieses hier."),
+        (PROTOCOL + 1, "Dieser Schwarm ist älter: Seine Mitglieder müssen aktualisieren."),
+    ],
+)
+def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.MonkeyPatch, ours: int, german: str) -> None:
+    language.use("de")
+    document = charters.encode(charters.first_swarm())
+    monkeypatch.setattr(charters, "PROTOCOL", ours)
+    with pytest.raises(CharterError) as refused:
+        charters.decode(document)
+    assert told(refused.value.advice) == german
 
 
 def test_keys_are_written_as_the_keyboard_has_them() -> None:

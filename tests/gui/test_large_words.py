@@ -1,5 +1,6 @@
 """Words of any size that Settings offer, in the smallest window that everything must fit into."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from PySide6.QtWidgets import QToolButton
 
 from gui.conftest import Told
 from pictures.matrix import SIZE
+from waggle.gui import language
 from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
@@ -43,6 +45,14 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names(
         assert alone == (percent > 130)
 
 
+@pytest.fixture(params=["en", "de"])
+def spoken(request: pytest.FixtureRequest) -> Iterator[None]:
+    language.use(request.param)
+    yield
+    language.use("en")
+
+
+@pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_no_choice_and_no_chip_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)

@@ -91,6 +91,7 @@ def test_ratios_are_those_of_medians_and_only_what_was_measured_is_a_figure(tmp_
     assert "tiny_vs_genrl" not in found
     assert found["trl_gradient_relative_error"] == 2e-6
     assert found["limits"] == {"tiny": {"gflop_per_s": 100.0, "gb_per_s": 30.0}}
+    assert found["seconds"]["tiny"]["waggle"]["moved"] == 1e-6
     told = bench_report.table(runs)
     assert "starter, 9 x 8 answers of 64 tokens after 100; full, float32, cpu" in told
     assert "waggle is 2.50 times as fast as trl" in told
@@ -108,6 +109,10 @@ def test_sides_take_turns_and_what_was_measured_is_not_measured_again(tmp_path):
         with book.open("a") as file:
             file.write(line(cell, side, 1.0))
     assert wanted == [("memory-lora", "waggle"), ("tiny", "waggle")]
+
+
+def test_a_shape_says_what_saves_memory():
+    assert CELLS["memory-full"].words.endswith("full, float32, activations computed again, cpu")
 
 
 def test_an_unknown_cell_is_explained(tmp_path, capsys):

@@ -16,11 +16,10 @@ PLAIN = {
     "model_type": "llama", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }  # fmt: skip
-OLD_LLAMA3 = {
-    "rope_theta": 5e5, "torch_dtype": "bfloat16",
-    "rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                     "original_max_position_embeddings": 64},
+LLAMA3 = {
+    "type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
 }  # fmt: skip
+OLD_LLAMA3 = {"rope_theta": 5e5, "torch_dtype": "bfloat16", "rope_scaling": LLAMA3}
 FIELDS = ("hidden_size", "num_key_value_heads", "head_dim", "rms_norm_eps", "tie_word_embeddings", "hidden_act")
 
 
@@ -82,3 +81,57 @@ def test_what_would_be_computed_wrongly_is_refused(tmp_path, more, said):
 def test_a_file_that_holds_no_configuration_is_named(tmp_path, content):
     with pytest.raises(ModelError, match="cannot be read"):
         read(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": "28"},
+        {"layer_types": 5},
+        {"num_hidden_layers": 10**9},
+        {"hidden_size": 10**400, "num_attention_heads": 2.5},
+        {"rms_norm_eps": 10**400},
+        {"rope_theta": 10**400},
+    ],
+)
+def test_parts_of_another_form_than_they_should_have_are_named(tmp_path, more):
+    with pytest.raises(ModelError, match="cannot be read"):
+        read(tmp_path, PLAIN | more)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"rope_theta": 0.0}, "positions .* cannot be turned"),
+        ({"rope_theta": -2.0}, "positions .* cannot be turned"),
+        ({"rope_theta": float("nan")}, "positions .* cannot be turned"),
+        ({"rope_theta": 1e300, "head_dim": 2}, "positions .* cannot be turned"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 0.0}}, "positions .* cannot be turned"),
+        ({"rope_scaling": LLAMA3 | {"original_max_position_embeddings": float("inf"), "factor": 0.0}}, "cannot be turned"),
+        ({"rope_scaling": LLAMA3 | {"high_freq_factor": 1.0}}, "positions .* cannot be turned"),
+        ({"rope_scaling": LLAMA3 | {"high_freq_factor": 0.5}}, "positions .* cannot be turned"),
+        ({"rope_scaling": LLAMA3 | {"low_freq_factor": 0.0}}, "positions .* cannot be turned"),
+        ({"rope_scaling": LLAMA3 | {"low_freq_factor": float("nan")}}, "positions .* cannot be turned"),
+        ({"rms_norm_eps": float("nan")}, "layers .* cannot be normalised"),
+        ({"rms_norm_eps": float("inf")}, "layers .* cannot be normalised"),
+        ({"rms_norm_eps": -1e-6}, "layers .* cannot be normalised"),
+        ({"head_dim": 7}, "heads .* cannot be shared out"),
+        ({"num_attention_heads": 2, "num_key_value_heads": 3}, "heads .* cannot be shared out"),
+    ],
+)
+def test_what_nobody_can_compute_is_refused_and_not_to_be_copied_again(tmp_path, more, said):
+    with pytest.raises(ModelError, match=said) as refused:
+        read(tmp_path, PLAIN | more)
+    assert refused.value.advice == "Choose another model."
+
+
+def test_what_is_not_added_before_the_root_is_nothing_to_refuse(tmp_path):
+    assert read(tmp_path, PLAIN | {"rms_norm_eps": 0}).rms_norm_eps == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("low", [0.5, 1.0, 3.999])
+def test_whatever_llama3_rope_is_read_turns_as_in_transformers(tmp_path, low):
+    ours = read(tmp_path, PLAIN | {"rope_scaling": LLAMA3 | {"low_freq_factor": low}})
+    theirs = AutoConfig.from_pretrained(tmp_path)
+    np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)

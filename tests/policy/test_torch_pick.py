@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from waggle.policy.torch_pick import pick as torch_pick
 from waggle.rl.pick import nucleus, pick
@@ -14,6 +15,38 @@ def noise(rows: int, seed: int = 0) -> np.ndarray:
 
 def logits(rows: int, vocabulary: int) -> np.ndarray:
     return (3 * np.random.default_rng(1).standard_normal((rows, vocabulary))).astype(np.float32)
+
+
+class OnTheCard(torch.Tensor):
+    """Numbers of a card; what is made of them is its too."""
+
+
+class IntelCard(TorchFunctionMode):
+    """One that knows no fp64, and whose numbers meet the processor's only where they are moved."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        numbers = [one for one in args if isinstance(one, torch.Tensor)]
+        here = [isinstance(one, OnTheCard) for one in numbers]
+        if func == torch.Tensor.device.__get__ and here[0]:
+            return torch.device("xpu")
+        if func in (torch.Tensor.cpu, torch.Tensor.to):
+            to_card = func is torch.Tensor.to and args[1] == torch.device("xpu")
+            with torch._C.DisableTorchFunctionSubclass():
+                return numbers[0].as_subclass(OnTheCard if to_card else torch.Tensor)
+        assert len(set(here)) < 2, f"{func} of two devices"
+        assert not (func is torch.Tensor.double and here[0]), "Required aspect fp64 is not supported on the device"
+        return func(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+def test_a_card_that_knows_no_fp64_picks_the_same(top_p):
+    scores, uniforms = torch.from_numpy(logits(64, 5000)), torch.from_numpy(noise(64))
+    wanted, likely = torch_pick(scores, uniforms, top_p)
+    with IntelCard():
+        found, found_likely = torch_pick(scores.as_subclass(OnTheCard), uniforms.as_subclass(OnTheCard), top_p)
+    assert isinstance(found, OnTheCard)
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+    np.testing.assert_allclose(found_likely.numpy(), likely.numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("vocabulary", [97, 4096, 5000, 32_064])

@@ -31,6 +31,7 @@ READY = e.Ready(
 )
 PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
 SEED = e.PeerInfo(id="s", name="Still Marten")
+OTHER = e.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
 AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
@@ -83,6 +84,12 @@ TABLE = [
     ),
     (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Answering questions for Maths swarm, round 0.", "pause"),
     (
+        State(phase="contributing", ready=READY, reach="alone", peers={"o": OTHER}),
+        "Alone",
+        "Answering questions for Maths swarm, round 0.",
+        "pause",
+    ),
+    (
         State(phase="contributing", reach="connecting", seeds_tried=3),
         "Connecting",
         "Answering questions for the swarm, round 0.",
@@ -121,6 +128,14 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     anyway = decide(When(), Readings(on_power=False), Wishes(anyway_until=then), now)
     said = sentence(State(at=now, phase="contributing", decision=anyway))
     assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
+
+
+@pytest.mark.parametrize("reach", ["connecting", "alone", "connected"])
+def test_where_all_who_answer_run_another_version_nobody_is_told_that_none_is_there(reach):
+    said = sentence(State(phase="contributing", reach=reach, peers={"o": OTHER})).detail
+    assert said == "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."
+    both = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "o": OTHER})).detail
+    assert "with 1 peer." in both
 
 
 def test_one_peer_is_not_called_peers():

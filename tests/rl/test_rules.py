@@ -1,5 +1,7 @@
 """The update rules against numbers worked by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,13 @@ GROUPED = (grpo, dr_grpo, dapo)  # rules that compare a completion with its grou
 def scored(rewards, lengths, **also) -> Scored:
     shared = {"groups": 8, "tokens": 100, "longest": 24, "crumb_span": CRUMB_SPAN}
     return Scored(rewards=tuple(rewards), lengths=tuple(lengths), **(shared | also))
+
+
+@pytest.mark.parametrize("module", [grpo, dr_grpo, dapo, ppo], ids=lambda module: module.RULE.name)
+def test_a_rule_is_one_small_file_that_names_its_source(module):
+    lines = Path(module.__file__).read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 60
+    assert "arXiv" in module.__doc__
 
 
 @pytest.mark.parametrize("one", GROUPED, ids=lambda one: one.RULE.name)
@@ -98,7 +107,7 @@ def test_crumbs_of_a_group_count_as_their_mean_under_ppo():
     np.testing.assert_allclose(teaching.returns, [0.03, 0.03], rtol=1e-5)
 
 
-def test_each_rule_has_the_clip_of_its_paper():
+def test_ppo_has_the_clip_of_its_paper_and_the_others_that_of_sapo():
     assert {name: one.clip for name, one in RULES.items()} == {
         "grpo": Clip(0.2, 0.28),
         "dr_grpo": Clip(0.2, 0.28),

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,15 +41,21 @@ def measured(chosen: Settings) -> Machine:
     return replace(found, free=min(found.free, int(allowed * 1e9))) if allowed else found
 
 
-def fitted(machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None) -> Fit:
-    """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits."""
+def fitted(
+    machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None, divided: Callable[[int], int] = int
+) -> Fit:
+    """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits.
+
+    `divided` says into how many parts work is divided of which so many fit.
+    """
     wanted, precision = chosen.model.training, chosen.model.precision
     if settled == "lean" and machine.backend == "MLX":  # which has no such way, and goes on with what it needs beside the weights
         settled = "full"
-    return fit.choose(
+    found = fit.choose(
         model, machine, _work(chosen, model), method=settled if wanted == "auto" else wanted,
         precision=None if precision == "auto" else precision,
     )  # fmt: skip
+    return replace(found, training=replace(found.training, parts=divided(found.training.parts)))
 
 
 def words(machine: Machine, chosen: Settings, folder: Path) -> str:

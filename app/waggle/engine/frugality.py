@@ -14,6 +14,7 @@ from waggle import paths
 from waggle.errors import UNREADABLE
 
 MOST = 4  # halvings: a sixteenth of what is usual
+MOST_PARTS = 1 << MOST
 CALM = 86_400.0  # seconds of work, after which one of them is taken back
 NOTED = 3600.0  # seconds of it that not even a kill takes away
 BOOT, KILLS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/vmstat")
@@ -30,27 +31,30 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What outlives the process. `kills` is the system's count at our start; empty once the engine was told to leave."""
 
     model: str = ""  # the one in use
+    fitted: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1  # parts into which its work is divided without any halving
     held: dict[str, Held] = {}
     kills: str = ""
 
 
 class Frugality:
-    """Made at the engine's start. `was_killed` says whether the last run was ended for want of memory."""
+    """Made at the engine's start. `was_killed` says whether the last run was ended for want of memory, `smaller` whether this
+    one therefore works in smaller parts."""
 
     def __init__(self, home: paths.Home, kills: str | None = None) -> None:
         self._path = home.root / "frugality.json"
         self._allowed = 0.0
         self._kills = system_kills() if kills is None else kills
         kept = _read(self._path)
-        self._model, self._held = kept.model, dict(kept.held)
+        self._model, self._fitted, self._held = kept.model, kept.fitted, dict(kept.held)
         self.was_killed = grew(kept.kills, self._kills)
-        if not (self.was_killed and self.more()):
+        self.smaller = self.was_killed and self.more()
+        if not self.smaller:
             self._write()
 
     @property
     def parts(self) -> int:
         """Into how many parts work is divided that is usually done at once."""
-        return 1 << self._now.halvings
+        return min(MOST_PARTS, self._fitted << self._now.halvings)
 
     @property
     def _now(self) -> Held:
@@ -58,14 +62,21 @@ class Frugality:
 
     def begin(self, model: str) -> None:
         """From now on it is this model that needs memory; after a day of work for which there was enough, in larger parts."""
-        self._model = model
+        if model != self._model:
+            self._model, self._fitted = model, 1
         if self._now.halvings and self._now.calm >= CALM:
             self._held[model] = Held(halvings=self._now.halvings - 1)
         self._write()
 
+    def divided(self, fitted: int) -> int:
+        """Into how many parts the model's work is divided, of which so many let it fit as it was measured."""
+        self._fitted = fitted
+        self._write()
+        return self.parts
+
     def more(self) -> bool:
         """Work in parts half as large from now on; False where they are as small as it makes sense."""
-        if self._now.halvings >= MOST:
+        if self.parts >= MOST_PARTS:
             return False
         self._held[self._model] = Held(halvings=self._now.halvings + 1)
         self._write()
@@ -96,7 +107,7 @@ class Frugality:
     def _write(self) -> None:
         held = {model: one for model, one in self._held.items() if one.halvings}
         try:
-            paths.put(self._path, msgspec.json.encode(Kept(model=self._model, held=held, kills=self._kills)))
+            paths.put(self._path, msgspec.json.encode(Kept(model=self._model, fitted=self._fitted, held=held, kills=self._kills)))
         except OSError:  # a full disk: others say so, and this is only a memory of how much there is
             return
 

@@ -83,7 +83,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             if desk.stopped:
                 frugality.end()
             if frugality.was_killed:
-                teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=SMALLER))
+                advice = SMALLER if frugality.smaller else "Choose a smaller model, or close other programs."
+                teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
             be_nice(choices.now.computer.priority)  # before there are children
             follow = control.of_a_window if arguments.stdio else following.told_to(teller, desk)
             await stack.enter_async_context(control.serving(home, desk.obey, follow))
@@ -186,7 +187,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         try:
             prepared = await prepare(
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                parts=frugality.parts, computer=lambda: choices.now.computer, may_share=choices.may_share,
+                divided=frugality.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
             if isinstance(error, WaggleError) and not lifecycle.again:

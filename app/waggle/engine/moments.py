@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -17,7 +17,7 @@ from waggle.engine.limits import GB, memory_used
 from waggle.errors import EngineError
 from waggle.policy import checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy
-from waggle.policy.fit import BYTES
+from waggle.policy.fit import BYTES, fast_precision, measure
 from waggle.policy.hub import WORDS
 from waggle.policy.training import Training
 
@@ -41,13 +41,16 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class Moments:
-    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`."""
+    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`.
+
+    It is loaded in the first of the `trainings` for which there is room.
+    """
 
     home: paths.Home
     folder: Path
     device: str
     threads: int
-    training: Training = field(default_factory=Training)
+    trainings: tuple[Training, ...] = (Training(),)
     leaving: Callable[[], bool] = never
     allowed: Callable[[], float] = lambda: 0.0  # GB of memory for all of the engine; 0: what it needs
 
@@ -56,32 +59,47 @@ class Moments:
         pictures = album.pictures(self.home.checkpoints, self.home.album)
         return [Moment(0), *(Moment(rounds, weights) for rounds, weights in pictures)]
 
-    def require_room(self, models: int) -> None:
-        """Raise EngineError where so many more of this model cannot be loaded."""
+    def require_room(self, models: int) -> Training:
+        """How so many more of this model can be loaded now. Raises EngineError where they cannot."""
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > LARGEST:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
         numbers = sum(math.prod(shape) for shape in configuration.read(self.folder).weights().values())
-        needed = models * READY * BYTES[self.training.kept] * numbers
-        if needed > psutil.virtual_memory().available:
+        free, cap_gb = psutil.virtual_memory().available, self.allowed()
+        allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
+        needs = {training: models * READY * BYTES[training.kept] * numbers for training in self.trainings}
+        for training, needed in needs.items():
+            if needed <= min(free, allowed):
+                return training
+        if min(needs.values()) > free:
             raise EngineError("There is too little free memory to load the model again.", "Close other programs, then try again.")
-        cap_gb = self.allowed()
-        if cap_gb and memory_used() + needed > cap_gb * GB:
-            raise EngineError(
-                f"To load the model again takes more than the {cap_gb:g} GB of memory that you allow.",
-                "Allow more: computer.memory_gb.",
-            )
+        raise EngineError(
+            f"To load the model again takes more than the {cap_gb:g} GB of memory that you allow.",
+            "Allow more: computer.memory_gb.",
+        )
+
+    def on_the_processor(self) -> "Moments":
+        """In fp32, of what is trained on another device in bfloat16, where that is slow here and while memory allows it."""
+        (training,) = self.trainings
+        if training.precision == "float32":
+            return self
+        if fast_precision(configuration.read(self.folder), measure("torch", "cpu", self.threads)) == "bfloat16":
+            return self
+        return replace(self, trainings=(replace(training, precision="float32"), training))
 
     @contextmanager
-    def opened(self, moment: Moment) -> Iterator[Opened]:
-        """The model as it was then; to be used in this thread. Raises ModelError and CheckpointError."""
+    def opened(self, moment: Moment, training: Training) -> Iterator[Opened]:
+        """The model as it was then, loaded as `require_room` said; to be used in this thread.
+
+        Raises ModelError and CheckpointError.
+        """
         weights = moment.weights
         with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
             if weights is None or weights.name == checkpoint.ADAPTERS:
                 folder = self.folder
             else:
                 folder = _model_with(self.folder, weights, Path(scratch))
-            opened = open_policy(folder, device=self.device, threads=self.threads, training=self.training)
+            opened = open_policy(folder, device=self.device, threads=self.threads, training=training)
             if weights is not None and folder == self.folder:
                 checkpoint.load(weights.parent, opened.policy)
             yield opened

@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class Prepared:
 
 async def prepare(
     home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
-    *, gate: Gate, stopped: asyncio.Event, parts: int = 1, computer: Callable[[], Computer] = Computer,
+    *, gate: Gate, stopped: asyncio.Event, divided: Callable[[int], int] = int, computer: Callable[[], Computer] = Computer,
     may_share: Callable[[], bool] = lambda: False,
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
@@ -89,8 +89,8 @@ async def prepare(
 
     _tell_part(teller, 2)
     machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
-    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints))
-    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, replace(fit.training, parts=parts), teller))
+    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
+    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, teller))
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
@@ -105,7 +105,7 @@ async def prepare(
     )  # fmt: skip
     keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
-    moments = _moments(home, folder, opened, stopped.is_set, lambda: computer().memory_gb)
+    moments = await loop.run_in_executor(policy_thread, _moments, home, folder, opened, stopped.is_set, computer)
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
@@ -166,12 +166,14 @@ def _tell_restarted(teller: Teller, reason: str) -> None:
 
 
 def _moments(
-    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], allowed: Callable[[], float]
+    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], computer: Callable[[], Computer]
 ) -> Moments:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
     training = Training("lean", way.precision) if torch and way.method != "lora" else way
-    return Moments(home, folder, "cpu" if torch else opened.device, opened.threads, training, leaving, allowed)
+    device = "cpu" if torch else "mlx"
+    moments = Moments(home, folder, device, opened.threads, (training,), leaving, lambda: computer().memory_gb)
+    return moments.on_the_processor() if torch and opened.device != "cpu" else moments
 
 
 def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) -> None:

@@ -5,7 +5,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -19,6 +19,7 @@ from waggle.errors import EngineError, Stopped, WaggleError
 from waggle.policy import configuration
 from waggle.policy.tokenizer import Tokenizer
 from waggle.policy.tokenizer import load as load_tokenizer
+from waggle.policy.training import Training
 from waggle.protocol import commands, talking
 from waggle.protocol.talking import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
@@ -27,6 +28,8 @@ from waggle.rl.noise import uniforms
 REPLY = 256  # tokens of one reply, of a model that was taught to chat
 READ = 2048  # tokens that are read at a time, at most, whatever a model says it can
 GROWTH_SECONDS = 0.1
+THREADS = ThreadPoolExecutor(2, thread_name_prefix="talk")  # as long as the process lasts: MLX keeps memory for each one ever
+BOTH = threading.Lock()  # whoever gets one of them gets the other one next
 
 
 class Alternating:
@@ -65,6 +68,7 @@ class Telling:
 
     command: commands.Say
     tell: Callable[[talking.TurnGrew], None]
+    training: Training  # how both models are loaded
     left_out: int
     replies: list[Reply]
     _told: list[float] = field(default_factory=lambda: [0.0])
@@ -132,7 +136,7 @@ class Talking:
             self._hushed = None
 
     def _answer(self, command: commands.Say, hushed: threading.Event) -> talking.TurnGrew:
-        self.moments.require_room(2)
+        training = self.moments.require_room(2)
         kept = self.moments.kept()
         then = next((one for one in kept if one.rounds == command.before), None)
         if then is None:
@@ -140,15 +144,16 @@ class Talking:
         sides = (kept[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=one.rounds) for one in sides]
-        telling, turns = Telling(command, self.tell, left_out, replies), Alternating()
+        telling, turns = Telling(command, self.tell, training, left_out, replies), Alternating()
 
         def write(side: int) -> bool:
             with turns.writing(side):
                 return self._write(side, sides[side], prompts[side], telling, lambda: turns.step(side), hushed)
 
-        with ThreadPoolExecutor(2, thread_name_prefix="talk") as threads:
-            written = [threads.submit(write, side) for side in (0, 1)]
-            whole = [each.result() for each in written]
+        with BOTH:
+            written = [THREADS.submit(write, side) for side in (0, 1)]
+        wait(written)
+        whole = [each.result() for each in written]
         return telling.told(finished=True, stopped=not all(whole))
 
     def _write(
@@ -163,7 +168,7 @@ class Talking:
                 raise Stopped
 
         try:
-            with self.moments.opened(moment) as opened:
+            with self.moments.opened(moment, telling.training) as opened:
                 tokenizer, count = opened.tokenizer, self._count(opened.tokenizer)
 
                 def watch(ids: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:

@@ -6,12 +6,14 @@ What a person wrote is shared only where the settings say so, in a group of its 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from waggle.engine import telling
 from waggle.engine.moments import COOL, Moment, Moments
 from waggle.errors import EngineError
+from waggle.policy.training import Training
 from waggle.protocol import commands, trying
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
@@ -24,6 +26,7 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 MOST = 8  # moments
 LOOKED = 256  # questions among which a reserved one is looked for
 SPREAD = 1 << 20  # of the seeds that numbers stand for
+THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the process lasts: MLX keeps memory for each one ever
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Trying:
             case commands.PoseQuestion():
                 return (await asyncio.to_thread(self._pose, command),)
             case commands.AskModel():
-                return await asyncio.to_thread(self._ask, command)
+                return await asyncio.get_running_loop().run_in_executor(THREAD, self._ask, command)
             case _:
                 assert_never(command)
 
@@ -80,12 +83,13 @@ class Trying:
         raise EngineError("No question was found that is never trained on.", "Try another number.")
 
     def _ask(self, command: commands.AskModel) -> tuple[trying.TryingEvent, ...]:
+        self.moments.pause_point()  # the engine may have left while others were answered
         named, question = self._asked(command.specialty, command.number, command.epoch)
         if named is not None and command.mine.strip():
             self._require_fresh(named)
-        self.moments.require_room(1)
+        training = self.moments.require_room(1)
         moments = _spread(self.moments.kept(), MOST)
-        said = [self._answers(question, moment, 1, COOL)[0] for moment in moments]
+        said = [self._answers(question, moment, training, 1, COOL)[0] for moment in moments]
         if command.mine.strip():
             said.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, one) for one in said])
@@ -94,7 +98,7 @@ class Trying:
             trying.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
-        shared = self._share(named, question, said[-1], moments[-1]) if named is not None and mine is not None else ()
+        shared = self._share(named, question, said[-1], moments[-1], training) if named is not None and mine is not None else ()
         told = trying.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared)
         )  # fmt: skip
@@ -109,12 +113,14 @@ class Trying:
         if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:
             raise EngineError("This question has become too old to be shared.", "Ask for another one.")
 
-    def _share(self, named: QuestionId, question: Question, mine: Completion, now: Moment) -> tuple[trying.AnswerShared, ...]:
+    def _share(
+        self, named: QuestionId, question: Question, mine: Completion, now: Moment, training: Training
+    ) -> tuple[trying.AnswerShared, ...]:
         """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
         learned here. Empty where there is nobody, or where it may not travel."""
         charter = self.node.charter
         count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
-        completions = (*self._answers(question, now, count, self.rules.temperature), mine)
+        completions = (*self._answers(question, now, training, count, self.rules.temperature), mine)
         group = Group(origin=self.node.origin, id=named, completions=completions)
         number = self.round()
         if not self.may_share() or not self.node.swarm.share(number, named.epoch, [group], self.node.model):
@@ -125,9 +131,11 @@ class Trying:
         (shown,) = telling.shown((judged,), telling.Titles(charter))
         return (trying.AnswerShared(round=number, group=shown, at=self.clock()),)
 
-    def _answers(self, question: Question, moment: Moment, count: int, temperature: float) -> Sequence[Completion]:
+    def _answers(
+        self, question: Question, moment: Moment, training: Training, count: int, temperature: float
+    ) -> Sequence[Completion]:
         """Answers of the model as it was then."""
-        with self.moments.opened(moment) as opened:
+        with self.moments.opened(moment, training) as opened:
             prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SampleParams(

@@ -7,15 +7,22 @@ from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 from waggle.gui.look import Look
 from waggle.gui.parts import Edges, column, held, row, text
 
+BELOW = 6  # between actions that stand below the title and the sentence
+
 
 class Top(QWidget):
-    """Title and actions on one line; where words are large and the window is not, the actions stand below."""
+    """Title and actions on one line; where words are large and the window is not, actions stand below, on two if need be."""
 
     def __init__(self, title: QWidget, *actions: QWidget) -> None:
         super().__init__()
-        self._title, self._actions = title, held(row(*actions))
+        self._title = title
+        self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
+        self._actions = held(self._line)
         self._box = row((title, 1), self._actions)
         self._box.setAlignment(self._actions, Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
+        self._items = [item for place in range(self._line.count()) if (item := self._line.itemAt(place))]
+        for item in self._items:
+            item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
         self.setLayout(self._box)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -28,9 +35,13 @@ class Top(QWidget):
         return super().event(event)
 
     def _fit(self) -> None:
-        wanted = self._title.sizeHint().width() + self._box.spacing() + self._actions.sizeHint().width()
+        parts = [item.sizeHint().width() for item in self._items if not item.isEmpty()]
+        actions = sum(parts) + self._line.spacing() * (len(parts) - 1)
+        fits = self._title.sizeHint().width() + self._box.spacing() + actions <= self.width()
         ways = QBoxLayout.Direction
-        self._box.setDirection(ways.LeftToRight if wanted <= self.width() else ways.TopToBottom)
+        self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
+        self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
+        self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:

@@ -18,7 +18,7 @@ class RaceChart(Chart):
 
     def sizeHint(self) -> QSize:
         """What it takes at least; a page that scrolls asks for this, and gives it what is left."""
-        return QSize(320, 220)
+        return QSize(self.look.px(320), self.look.px(220))
 
     def show_race(self, race: Race) -> None:
         alone, sharing = trend(race.alone.right), trend(race.sharing.right)

@@ -57,7 +57,8 @@ class Cell:
         if self.skewed:
             lengths = f"up to {lengths}, half of the groups without advantage,"
         shape = f"{self.model}, {self.questions} x {self.group_size} answers of {lengths} after {self.prompt}"
-        return f"{shape}; {self.method}, {self.precision}, {self.device}"
+        recompute = "activations computed again, " if self.recompute else ""
+        return f"{shape}; {self.method}, {self.precision}, {recompute}{self.device}"
 
 
 LEAN = Cell(("waggle",), method="lean", precision="bfloat16", recompute=True, rounds=2, repetitions=1)

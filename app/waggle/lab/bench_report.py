@@ -117,13 +117,17 @@ def _limits(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
-    """Of every side the median seconds of every phase, its peak memory and how many rounds there were."""
+    """Of every side the median seconds of every phase, its peak memory, the least that weights moved, and how many rounds."""
     found: dict[str, dict[str, float]] = {}
     for side in CELLS[cell].sides:
         if played := of(runs, cell, side):
             taken = {phase: seconds(played, phase) for phase in PHASES}
             found[side] = {phase: round(value, 3) for phase, value in taken.items() if value is not None}
-            found[side] |= {"gib": round(max(one.gib for one in played), 2), "rounds": sum(len(one.rounds) for one in played)}
+            found[side] |= {
+                "gib": round(max(one.gib for one in played), 2),
+                "moved": min(one.moved for one in played),
+                "rounds": sum(len(one.rounds) for one in played),
+            }
     return found
 
 

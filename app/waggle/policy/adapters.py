@@ -1,6 +1,7 @@
 """LoRA (arXiv 2106.09685): a weight W counts as W + 2 B A, with A (rank, in) and B (out, rank); only they are trained.
 
-The names are peft's, so that any backend reads the checkpoint of another. Left out: dropout, other targets, other ranks.
+Any backend reads the checkpoint of another. The names are peft's without its prefix `base_model.model.`, and no
+adapter_config.json stands beside them: peft itself does not read them. Left out: dropout, other targets, other ranks.
 """
 
 import math

@@ -3,7 +3,7 @@
     rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names)  state.json  SHA256SUMS (last)
 
 Weights stand there in the precision they are kept in; format 1 had bfloat16 widened to fp32, and is read as well.
-Of a LoRA adapters.safetensors (peft's names) takes the place of model.safetensors: the frozen weights are those of the base.
+Of a LoRA adapters.safetensors (see adapters.py) takes the place of model.safetensors: the frozen weights are those of the base.
 A value head, where there is one, lies among the moments: model.safetensors is a plain transformers file.
 Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
 """

@@ -16,7 +16,9 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transform
 ROPES = ("default", "linear", "llama3")
 QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever its configuration says
 PRECISIONS = ("float32", "bfloat16", "float16")
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+ANOTHER = "Choose another model."  # the file is as its author wrote it
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has, and little enough to count with
+Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Rope(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     vocab_size: Positive
     hidden_size: Positive
     intermediate_size: Positive
-    num_hidden_layers: Positive
+    num_hidden_layers: Layers
     num_attention_heads: Positive
     num_key_value_heads: Positive
     head_dim: Positive
@@ -119,9 +121,10 @@ def read(folder: Path) -> Configuration:
         raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
     try:
         found = msgspec.convert(_complete(raw), Configuration)
-    except (msgspec.ValidationError, TypeError, AttributeError) as error:  # parts of another form than they should have
+        _check(found, raw)
+    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
         raise _unreadable(folder, error) from error
-    _check(found, raw)
+    _require_computable(folder, found)
     return found
 
 
@@ -154,6 +157,29 @@ def _check(found: Configuration, raw: dict[str, Any]) -> None:
         raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
     if found.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {found.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+
+
+def _require_computable(folder: Path, found: Configuration) -> None:
+    """Refuse numbers that are what they should be each, and with which together nothing can be computed."""
+    if found.head_dim % 2 or found.num_attention_heads % found.num_key_value_heads:
+        raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
+    if not (math.isfinite(found.rms_norm_eps) and found.rms_norm_eps >= 0.0):
+        raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
+    if not _turns(found):
+        raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
+
+
+def _turns(found: Configuration) -> bool:
+    """Whether all positions turn, and turn as transformers would have it."""
+    rope = found.rope
+    if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
+        return False
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            turns = found.frequencies()
+    except FloatingPointError:
+        return False
+    return bool((np.isfinite(turns) & (turns > 0)).all())
 
 
 def _llama3(rope: Rope, plain: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,12 +1,14 @@
 """Decoding: the sampling loop of every backend, with noise from outside; finished rows are dropped."""
 
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.batch import Floats, Sampled, SampleParams
+from waggle.rl.batch import Floats, Ids, Sampled, SampleParams
 
+PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
 DROP_BELOW = 0.7  # rows are packed anew when so small a share of them is still at work
 
 
@@ -24,6 +26,17 @@ class Rows(Protocol):
     def advance(self, column: int) -> None:
         """Feed every row the token picked for it, its `column`-th new one."""
         ...
+
+
+def prefilled_together(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator[list[Ids]]:
+    """So many prompts at a time that memory is bounded and a pause need not wait long; a prompt is never divided."""
+    room, some = max(1, PREFILL_BYTES // bytes_per_layer), list[Ids]()
+    for prompt in prompts:
+        if some and sum(map(len, some)) + len(prompt) > room:
+            yield some
+            some = []
+        some.append(prompt)
+    yield some
 
 
 def decode(rows: Rows, uniforms: Floats, params: SampleParams) -> list[Sampled]:

@@ -6,7 +6,7 @@ each precision, and is right within a factor of two.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from waggle.errors import ModelError
@@ -22,6 +22,7 @@ SCORES = 6  # further copies of the scores of attention, while one layer's gradi
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
 DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
+PARTS = (2, 4, 8, 16)  # into which work is divided where nothing fits as a whole
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
 
 
@@ -71,7 +72,9 @@ class Fit:
     def sentence(self) -> str:
         begin = f"Fits, {WORDS[self.training.method]}" if self.fits else f"May not fit, {WORDS[self.training.method]}"
         memory = f"needs {self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB"
-        return f"{begin} in {self.training.precision}: about {self.answers_an_hour:,} answers an hour, {memory}."
+        parts = self.training.parts
+        divided = f" Memory is short: what usually runs together is divided into {parts} parts." if parts > 1 else ""
+        return f"{begin} in {self.training.precision}: about {self.answers_an_hour:,} answers an hour, {memory}.{divided}"
 
 
 WORDS: Mapping[Method, str] = {
@@ -85,8 +88,9 @@ def choose(
     model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None
 ) -> Fit:
     """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
-    ways = [way for way in _ways(precision or _fast_precision(model, machine), machine.backend) if method in (None, way.method)]
+    ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
+    ways += [replace(ways[-1], parts=parts) for parts in PARTS]
     found = [_fit(model, machine, work, way) for way in ways]
     best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))
     if is_small(model) and method in (None, "full") and precision in (None, "float32"):
@@ -111,6 +115,13 @@ def is_small(model: Configuration) -> bool:
     return weights_of(model) < SMALL
 
 
+def fast_precision(model: Configuration, machine: Machine) -> Precision:
+    """bfloat16 where it is so much faster that it is worth its rounding."""
+    if is_small(model):
+        return "float32"
+    return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
+
+
 def weights_of(model: Configuration) -> int:
     """How many numbers a model has, but for a few thousand."""
     return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
@@ -123,12 +134,6 @@ def _ways(fast: Precision, backend: str) -> Iterator[Training]:
         for method in methods:
             for recompute in (False, True):
                 yield Training(method, precision, recompute)
-
-
-def _fast_precision(model: Configuration, machine: Machine) -> Precision:
-    if is_small(model):
-        return "float32"
-    return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
 
 
 def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
@@ -149,21 +154,30 @@ def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) ->
     scores = min(way.scores, model.vocab_size * work.answers * work.longest)
     head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
-    answering = size * (count + caches * work.answers) + 12 * model.vocab_size * work.answers
+    answers = -(-work.questions // way.parts) * work.group_size
+    answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
     return PROGRAM + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 
 def _activations(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
-    """Bytes that a pass keeps for its backward pass: those of a group, and the attention of all groups that run together."""
+    """Bytes that a pass keeps for its backward pass: those of a piece, and the attention of all that run together."""
     size, read = BYTES[way.precision], work.prompt + work.longest
-    tokens = model.bytes_per_token(size, recompute=way.recompute) * work.group_tokens
-    together = max(1, min(work.groups, PASS_BYTES // tokens))
+    completions, together = _pass(model, work, way)
+    tokens = model.bytes_per_token(size, recompute=way.recompute) * (work.prompt + completions * work.longest)
     layers = 1 if way.recompute else model.num_hidden_layers
-    answers = work.group_size * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
-    scores = model.num_attention_heads * (work.prompt**2 + work.group_size * work.longest * read)
-    if machine.backend == "torch" and (machine.device != "cpu" or way.precision == "float32"):
+    answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
+    scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
+    if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
         scores = 0  # there they are made a few at a time, see torch_packing.py
     return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
+
+
+def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
+    """The completions of a piece, a whole group where there is room, and how many pieces run together; see batch_size.py."""
+    usual = PASS_BYTES // model.bytes_per_token(BYTES[way.precision], recompute=way.recompute)
+    room = max(usual, work.group_tokens) // way.parts
+    completions = max(1, min(work.group_size, (room - work.prompt) // work.longest))
+    return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
 
 
 def _seconds(model: Configuration, speed: float, work: Work, way: Training) -> float:
@@ -173,7 +187,9 @@ def _seconds(model: Configuration, speed: float, work: Work, way: Training) -> f
     decoded = 2 * work.answers * work.longest * (layers + head)
     written = 2 * work.questions * work.prompt * layers
     passes = 4 if way.recompute else 3
-    learned = 2 * work.groups * (passes * work.group_tokens * layers + 3 * work.group_size * work.longest * head)
+    prompts = -(-work.group_size // _pass(model, work, way)[0])  # one for each piece of a group
+    tokens = prompts * work.prompt + work.group_size * work.longest
+    learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)
     return decoded / (DECODED * speed) + (written + learned) / (LEARNED * speed)
 
 
@@ -197,7 +213,10 @@ def _rounded(number: float) -> int:
 def measure(backend: str, device: str, threads: int) -> Machine:
     """A short look at the device that will be used, in the thread that will use it. Raises MemoryShort."""
     if backend == "MLX":
-        return Machine(_free(), {name: _speed(_mlx_product(name)) for name in BYTES}, backend, device)
+        from waggle.policy.mlx_memory import recommended
+
+        free = min(_free(), recommended() or _free())
+        return Machine(free, {name: _speed(_mlx_product(name)) for name in BYTES}, backend, device)
     import torch
 
     from waggle.policy.torch_memory import memory_errors

@@ -3,7 +3,8 @@
     journal-rNNNNNNNN   follows the checkpoint of that round: length, SHA-256, entry; length, SHA-256, entry ...
 
 A checkpoint every round would wear out a disk; without one, a kill would lose rounds. Learning again from the same training
-sets, on the same number of threads, gives the same weights bit for bit. Each entry is flushed; a torn last one is left out.
+sets, on the same number of threads of a CPU, gives the same weights bit for bit; CUDA and Metal, which add up in no fixed order,
+give close ones. Each entry is flushed; a torn last one is left out.
 """
 
 import hashlib

@@ -6,6 +6,7 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.policy.decoding import prefilled_together
 from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing, attention, placed
 from waggle.policy.mlx_pick import pick
@@ -30,23 +31,31 @@ class MlxRows:
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
         """The logits (rows, V) after each row's prompt."""
+        last, first = list[mx.array](), 0
+        for some in prefilled_together(prompts, self._model.bytes_per_layer):
+            self._params.pause_point()
+            last.append(self._run(some, first, group_size, len(prompts)))
+            mx.eval(last[-1], self._caches)
+            first += len(some)
+        logits = self._model.logits(self._weights, mx.concatenate(last), self._params.temperature)
+        return mx.repeat(logits, group_size, 0)
+
+    def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> mx.array:
+        """The states (P, D) after each of some prompts, from the `first` on; their rows' caches hold their keys and values."""
         packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
-        cells = prompt_cells(prompts)
+        cells = prompt_cells(prompts)  # (P, T)
+        rows, columns = slice(first * group_size, (first + len(prompts)) * group_size), cells.shape[1]
 
         def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
-            self._caches.append((self._fan_out(k, cells, group_size), self._fan_out(v, cells, group_size)))
+            if layer == len(self._caches):
+                shape = (count * group_size, k.shape[1], self._longest + self._params.max_new, k.shape[2])
+                self._caches.append((mx.zeros(shape, k.dtype), mx.zeros(shape, v.dtype)))
+            for kept, part in zip(self._caches[layer], (k, v), strict=True):
+                once = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
+                kept[rows, :, :columns] = mx.repeat(once, group_size, 0)
             return packing.attend(layer, q, k, v)
 
-        last = self._model.hidden(self._weights, packing.tokens, packing.positions, attend)[packing.sources]
-        logits = mx.repeat(self._model.logits(self._weights, last, self._params.temperature), group_size, 0)
-        mx.eval(logits, self._caches)
-        return logits
-
-    def _fan_out(self, part: mx.array, cells: NDArray[np.int64], group_size: int) -> mx.array:
-        """A prompt's keys or values (T, heads, width), computed once, into the cache of each of its rows."""
-        rows = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
-        room = mx.pad(rows, [(0, 0), (0, 0), (0, self._params.max_new), (0, 0)])
-        return mx.repeat(room, group_size, 0)
+        return self._model.hidden(self._weights, packing.tokens, packing.positions, attend)[packing.sources]
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         mx.eval(self._logits, self._caches)

@@ -38,6 +38,11 @@ class MlxModel:
         """About what one token of a training pass keeps in memory for its backward pass."""
         return self.configuration.bytes_per_token(self.precision.size, recompute=self.recompute)
 
+    @property
+    def bytes_per_layer(self) -> int:
+        """Of that, what one layer makes."""
+        return self.configuration.bytes_per_layer(self.precision.size)
+
     def first_adapters(self) -> Weights:
         """The adapters (LoRA) of every linear layer before training: then they change nothing."""
         found: Weights = {}

@@ -3,19 +3,18 @@
 Left out: CUDA graphs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from waggle.policy.causal_lm import CausalLM
+from waggle.policy.decoding import prefilled_together
 from waggle.policy.packing import prompt_cells, prompt_row
 from waggle.policy.torch_packing import Packing
 from waggle.policy.torch_pick import pick
 from waggle.rl.batch import Floats, Ids, SampleParams
-
-PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
 
 
 class TorchRows:
@@ -42,21 +41,12 @@ class TorchRows:
         self._picked = self._ahead  # once picked: each row's newest token
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
-        """The logits (rows, V) after each row's prompt; so many prompts at a time that a pause need not wait long."""
+        """The logits (rows, V) after each row's prompt."""
         last, first = [], 0
-        for some in self._at_once(prompts):
+        for some in prefilled_together(prompts, self._model.bytes_per_layer):
             last.append(self._run(some, first, group_size, len(prompts)))
             first += len(some)
         return self._model.logits(torch.cat(last), self._params.temperature).repeat_interleave(group_size, 0)
-
-    def _at_once(self, prompts: Sequence[Ids]) -> Iterator[list[Ids]]:
-        room, some = max(1, PREFILL_BYTES // self._model.bytes_per_layer), list[Ids]()
-        for prompt in prompts:
-            if some and sum(map(len, some)) + len(prompt) > room:
-                yield some
-                some = []
-            some.append(prompt)
-        yield some
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> torch.Tensor:
         """The states (P, D) after each of some prompts, from the `first` on; their keys and values are kept."""

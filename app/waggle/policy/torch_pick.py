@@ -44,18 +44,24 @@ def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
     if short := -chances.shape[1] % BLOCK:  # padding by nothing would be a copy
         chances = F.pad(chances, (0, short))
     blocks = chances.view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
-    ends = blocks.sum(-1).double().cumsum(-1)
-    wanted = uniforms.double()[:, None] * ends[:, -1:]
+    ends = _exact(blocks.sum(-1)).cumsum(-1)
+    wanted = _exact(uniforms)[:, None] * ends[:, -1:]
     block = torch.searchsorted(ends, wanted, right=True).clamp_(max=ends.shape[1] - 1)  # (rows, 1)
-    inside = blocks.gather(1, block[:, :, None].expand(-1, 1, BLOCK))[:, 0].double().cumsum(-1)
+    chosen = blocks.gather(1, block.to(blocks.device)[:, :, None].expand(-1, 1, BLOCK))[:, 0]
     before = F.pad(ends, (1, 0)).gather(1, block)
-    place = torch.searchsorted(inside, wanted - before, right=True).clamp_(max=BLOCK - 1)
-    return (block * BLOCK + place)[:, 0]
+    place = torch.searchsorted(_exact(chosen).cumsum(-1), wanted - before, right=True).clamp_(max=BLOCK - 1)
+    return (block * BLOCK + place)[:, 0].to(chances.device)
 
 
 def _cut(chances: torch.Tensor, top_p: float) -> torch.Tensor:
     """Only the fewest tokens, likeliest first, that together have at least `top_p`."""
     ordered, order = chances.sort(stable=True, dim=-1, descending=True)
-    ends = ordered.double().cumsum(-1)
-    left_out = ends - ordered >= top_p * ends[:, -1:]
+    exact = _exact(ordered)
+    ends = exact.cumsum(-1)
+    left_out = (ends - exact >= top_p * ends[:, -1:]).to(chances.device)
     return chances.masked_fill(torch.zeros_like(left_out).scatter_(-1, order, left_out), 0.0)
+
+
+def _exact(numbers: torch.Tensor) -> torch.Tensor:
+    """In fp64; on the processor where they are an Intel card's, many of which know none."""
+    return (numbers.cpu() if numbers.device.type == "xpu" else numbers).double()

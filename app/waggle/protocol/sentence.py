@@ -152,13 +152,11 @@ def _contributing(state: State) -> Sentence:
     if state.reach == "connecting":
         addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
         tried = f"tried {addresses}" if state.seeds_tried else "just started"
-        return Sentence(
-            word="Connecting", says=says, detail=f"Looking for peers ({tried}); your model trains meanwhile.", tone="plain",
-            sign="live", action="pause",
-        )  # fmt: skip
+        detail = _differing(state) or f"Looking for peers ({tried}); your model trains meanwhile."
+        return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
         who = "No one else is here." if state.reach == "alone" else "You are connected, but nobody else is sharing at the moment."
-        detail = f"{who} You are training on your own; peers join automatically."
+        detail = _differing(state) or f"{who} You are training on your own; peers join automatically."
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
         detail = f"Your model is {doing}, on this computer only. It stops when you pause."
@@ -166,3 +164,10 @@ def _contributing(state: State) -> Sentence:
     peers = "1 peer" if len(state.members) == 1 else f"{len(state.members)} peers"
     detail = f"Your model is {doing}, with {peers}. It stops when you pause."
     return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+
+
+def _differing(state: State) -> str:
+    """Where all who answer run another version, or train under another charter. What they say of themselves stays on its page."""
+    if not any(peer.refusal for peer in state.peers.values()):
+        return ""
+    return "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."

@@ -19,7 +19,8 @@ def nothing(*_heard: object) -> None:
 
 @dataclass(frozen=True)
 class SampleParams:
-    """How to sample. `pause_point` is called between layers of prompts and decode steps and may block, or raise Stopped.
+    """How to sample. `pause_point` is called while prompts are read, at least once for each lot that is read together, and before
+    every decode step; it may block, or raise Stopped.
 
     `watch` sees (tokens (N, max_new), lengths (N,), ended (N,)) after every step: the policy's own arrays, not copies.
     """

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
 from waggle.sapo.seams import Tokenizer
-from waggle.tasks.group import NEWCOMERS, JudgedGroup, Verdict
+from waggle.tasks.group import NEWCOMERS, TAGS, JudgedGroup, Verdict
 
-OPEN, CLOSE = "<answer>", "</answer>"
+OPEN, CLOSE = TAGS
 WINDOW = 8  # tokens in a row: a planted phrase stands out however long the text around it
 QUORUM = 3  # other parties whose word counts for what is usual
 

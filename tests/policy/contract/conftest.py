@@ -1,4 +1,4 @@
-"""Every test of the contract runs with every backend there is here: torch, MLX on the CPU, and MLX on Metal."""
+"""Every test of the contract runs with every backend there is here: torch on the CPU and on CUDA, MLX on the CPU and on Metal."""
 
 from collections.abc import Iterator
 from pathlib import Path

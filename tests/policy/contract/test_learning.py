@@ -155,6 +155,17 @@ def test_a_gradient_whose_length_finds_no_memory_says_so(llama, monkeypatch):
         policy.step(batches(), StepParams(learning_rate=1e-4))
 
 
+def test_what_metal_says_late_for_want_of_memory_is_heard_too(monkeypatch):
+    memory = pytest.importorskip("waggle.policy.mlx_memory")
+
+    def late() -> None:
+        raise RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory")
+
+    monkeypatch.setattr("mlx.core.synchronize", late)
+    with pytest.raises(MemoryShort), memory.memory_errors():
+        pass
+
+
 def test_a_model_that_finds_no_memory_to_be_loaded_is_not_called_damaged(llama, monkeypatch):
     mlx_policy = pytest.importorskip("waggle.policy.mlx_policy")
 

@@ -56,6 +56,21 @@ def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split
             np.testing.assert_array_equal(one.tokens, other.tokens)
 
 
+def test_prompts_are_read_a_few_at_a_time_with_a_pause_between_them_and_mean_the_same(backend, llama, monkeypatch):
+    some, noise, pauses, first = prompts(6), uniforms(1, "sample", 0, 6, 3, 16), iter(range(1000)), list[int]()
+    together = sample(backend.open(llama), some, noise=noise)
+    monkeypatch.setattr(decoding, "PREFILL_BYTES", 1)
+    params = SampleParams(
+        max_new=16, stop=STOP, pause_point=lambda: next(pauses), watch=lambda *_: first.append(next(pauses))
+    )  # fmt: skip
+    alone = backend.open(llama).sample(some, noise, params)
+    assert first[0] > len(some), "a pause waited for all prompts"
+    for row, others in zip(together, alone, strict=True):
+        for one, other in zip(row, others, strict=True):
+            np.testing.assert_array_equal(one.tokens, other.tokens)
+            np.testing.assert_allclose(one.logp, other.logp, atol=backend.logp)
+
+
 def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(backend, llama, monkeypatch):
     found = []
     for below in (0.0, 1.0):  # never, and in every column
