@@ -7,6 +7,7 @@ import pytest
 from lab.test_results import run
 from waggle.errors import LabError, SettingsError
 from waggle.lab import plan
+from waggle.lab.comparison import FLOORED
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Book, Run
 from waggle.lab.strategies import strategy
@@ -38,6 +39,9 @@ def test_strategy_rule_and_crumbs_may_be_named():
     one = configuration("4/4:gated:dapo:crumbs=0.2")
     assert (one.strategy, one.rule, one.crumb_span) == ("gated", "dapo", 0.2)
     assert configuration("4/4:replay").rule == "grpo"
+    mixed = configuration("4/4:gated:grpo+ppo:crumbs=0.2")
+    assert [one.name for one in mixed.updates] == ["grpo", "ppo"]
+    assert mixed.crumb_span == 0.2
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,8 @@ def test_strategy_rule_and_crumbs_may_be_named():
         "4/4:magic",
         "a/b",
         "4/4:gated:magic",
+        "4/4:gated:grpo+magic",
+        "4/4:gated:grpo+",
         "-1/2",
         "4/4:gated:dapo:crumbs=x",
         "4/4:questions=0",
@@ -117,12 +123,21 @@ def test_one_rate_needs_no_sweep(tmp_path):
     ]
 
 
+def test_a_run_of_the_sweep_that_is_reported_too_is_counted_once(tmp_path):
+    seeds = {"8/0": (plan.SWEEP_SEED, 1)}
+    made = Study(parts=(Part(setting="sparse", rounds=plan.SWEEP_ROUNDS, seeds=seeds),), split="dev")
+    book = Book(tmp_path / "runs.jsonl", Run)
+    while missing := list(made.missing(book)):
+        with_area(book, missing[0], 0.1)
+    assert made.total() == sum(one.key.rounds for one in book.runs) == 4 * plan.SWEEP_ROUNDS
+
+
 def test_the_paper_study_is_what_was_promised():
     made = plan.paper()
     sparse = made.parts[0]
     assert (sparse.setting, sparse.rounds) == ("sparse", 600)
     assert {name: len(seeds) for name, seeds in sparse.seeds.items()} == {
-        "8/0": 5, "8/0-filtered": 5, "6/2": 3, "4/4": 3, "2/6": 3, "default": 5, plan.FLOORED: 3,
+        "8/0": 5, "8/0-filtered": 5, "6/2": 3, "4/4": 3, "2/6": 3, "default": 5, FLOORED: 3,
     }  # fmt: skip
     assert [part.setting for part in made.parts[1:4]] == ["identical", "diversified", "heterogeneous"]
     assert all(part.rounds == 200 and {len(seeds) for seeds in part.seeds.values()} == {3} for part in made.parts[1:])

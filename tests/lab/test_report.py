@@ -21,6 +21,7 @@ from waggle.lab.report.look import line_names, style_sheet
 from waggle.lab.report.page import compose
 from waggle.lab.results import Aha, Run
 
+TABLES = ("runs", "rounds", "heldout", "specialties")
 HOSTILE = '</td><script>alert("1")</script>&'
 VOID = {"meta", "br", "hr", "link", "img"}
 
@@ -96,7 +97,8 @@ def test_every_configuration_and_every_seed_stands_there(tmp_path: Path) -> None
     for title in ("Training reward by round", "Held-out score by completions generated", "Final held-out score by specialty"):
         assert title in sparse
     assert "Who gains" not in sparse
-    assert "Who gains" in section(study(), "Heterogeneous")
+    unequal = section(study(), "Heterogeneous")
+    assert "against 8/0-filtered" in unequal.partition("Who gains")[2], "and against the control with equal privilege"
     assert "First right answers" not in section(study(), "Heterogeneous")
 
 
@@ -155,11 +157,15 @@ def test_a_study_that_has_hardly_begun_has_a_page_too(runs: Sequence[Run], tmp_p
 
 def test_the_tables_hold_every_run(tmp_path: Path) -> None:
     report.write_tables(study(), tmp_path)
-    rows = {name: list(csv.DictReader((tmp_path / f"{name}.csv").open(newline=""))) for name in ("runs", "rounds", "heldout")}
+    rows = {name: list(csv.DictReader((tmp_path / f"{name}.csv").open(newline=""))) for name in TABLES}
     assert len(rows["runs"]) == len(study())
     assert {row["split"] for row in rows["runs"]} == {"test", "dev"}
     assert len(rows["rounds"]) == sum(len(run.reward) // 10 for run in study())
     assert len(rows["heldout"]) == sum(len(run.models) * len(run.measured_at) for run in study())
+    assert len(rows["specialties"]) == sum(len(run.specialties) for run in study())
+    one = study()[0]
+    last = {"specialty": one.specialties[0], "heldout_final": str(one.specialty_held_out[0][-1])}
+    assert last.items() <= rows["specialties"][0].items()
     first = rows["rounds"][0]
     assert (first["round"], first["reward"], first["completions"]) == ("10", "0.004", "640")
     assert (first["entropy"], first["external_share"]) == ("1.0", "0.0")
@@ -181,16 +187,34 @@ def test_the_figures_are_those_of_the_test_runs() -> None:
     assert found["sparse"]["default"]["heldout_auc"] == pytest.approx([0.1, 0.1, 0.1])
 
 
-def test_the_default_is_compared_with_training_alone_and_with_the_papers_best() -> None:
-    scores = {"8/0": 0.1, "4/4": 0.2, "default": 0.3}
+def test_the_default_is_compared_with_training_alone_with_filtered_groups_and_with_the_papers_best() -> None:
+    scores = {"8/0": 0.1, "8/0-filtered": 0.24, "4/4": 0.2, "default": 0.3}
     runs = [scored(name, score, seed=seed) for name, score in scores.items() for seed in (1, 2, 3)]
     text = section(runs, "Sparse")
     assert "+200%  against 8/0  ▲ higher" in text
     assert "+50%  against 4/4  ▲ higher" in text
-    assert report.figures(runs)["sparse"]["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
-    assert "heldout_final_ratio_to_4/4" not in report.figures(runs)["sparse"]["8/0"]
+    assert "+25%  against 8/0-filtered  ▲ higher" in text
+    found = report.figures(runs)["sparse"]
+    assert found["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
+    assert found["default"]["heldout_final_ratio_to_8/0-filtered"] == pytest.approx([1.25, 1.25, 1.25])
+    assert "At equal cost in completions" in text
+    assert not [name for name in found["8/0-filtered"] if "_ratio_to_" in name]
     strangers = [scored("default", 0.3, seed=9), scored("4/4", 0.2, seed=8)]
     assert "against 4/4" not in section(strangers, "Sparse"), "nothing is paired"
+
+
+def test_the_default_is_read_beside_each_yardstick_where_both_generated_as_much() -> None:
+    runs = [
+        made(name, held_out=(heights,) * 2, seed=seed, reward=(0.1,) * 40, per_round=per_round)
+        for name, heights, per_round in (("8/0-filtered", (0.0, 0.4), 200), ("4/4", (0.0, 0.1), 50), ("default", (0.0, 0.3), 100))
+        for seed in (1, 2)
+    ]
+    found = report.figures(runs)["sparse"]["default"]
+    # filtered had generated as much as the default ever did when it was half way: .2 on its straight line
+    assert found["heldout_at_equal_cost_ratio_to_8/0-filtered"] == pytest.approx([1.5, 1.5, 1.5])
+    assert found["heldout_at_equal_cost_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
+    assert found["heldout_final_ratio_to_4/4"] == pytest.approx([3.0, 3.0, 3.0])
+    assert "4,000" in section(runs, "Sparse")
 
 
 def test_entropy_stands_there_always_and_others_share_where_anything_was_shared() -> None:

@@ -45,6 +45,17 @@ def test_what_teaches_nothing_does_not_wait_anywhere():
     assert waiting(swarm) == [0, 0, 0]
 
 
+def test_a_small_pool_keeps_what_is_newest():
+    swarm = hive(pool=4)
+    for index in range(6):
+        for member in range(3):
+            swarm.hand_in(member, [group(swarm, member, index)])
+        swarm.move()
+    ages = [5 - one.group.id.index for door in swarm.doors for one in door.waiting()]
+    assert waiting(swarm) == [2, 2, 2], "one of each other node: a quarter of the pool"
+    assert set(ages) == {0}
+
+
 def test_loss_takes_its_share_for_each_reader_separately():
     swarm = hive(loss=0.3)
     for tick in range(40):

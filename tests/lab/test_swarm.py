@@ -2,19 +2,23 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lab.test_results import run
+from waggle import paths
 from waggle.errors import LabError
-from waggle.lab import worker
+from waggle.lab import bench_cells, worker
 from waggle.lab.results import Book, Run
 from waggle.lab.swarm import _said, open_book, study_of
+from waggle.tasks import charter as charters
 from waggle.tasks.verifier import Verifier
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +29,15 @@ def started(folder: Path, *more: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "waggle", "lab", "swarm", "--out", str(folder), *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def is_left(group: int) -> bool:
+    """Whether any process of it still runs."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def parsed(*more: str):
@@ -67,6 +80,34 @@ def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
     header, *rows = (done / "runs.csv").read_text().splitlines()
     assert "heldout_auc" in header
     assert len(rows) == 2
+
+
+def test_a_finished_study_is_reported_again_without_its_models(done, tmp_path):
+    (done / "report.html").unlink()
+    again = started(done, *SMALL, "--resume", "--cache", str(tmp_path / "none"))
+    _, said = again.communicate(timeout=120)
+    assert again.returncode == 0, said
+    assert (done / "report.html").is_file()
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.timeout(300)
+def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
+    folder = tmp_path / "out"
+    one_by_one = started(folder, *SMALL[:-1], "1")
+    runs = folder / "runs.jsonl"
+    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
+        assert one_by_one.poll() is None, one_by_one.stderr.read()
+        time.sleep(0.05)
+    os.killpg(one_by_one.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
+    _, said = one_by_one.communicate(timeout=120)
+    assert one_by_one.returncode == 1, said
+    assert "Finished runs are kept: go on with --resume." in said
+    assert "8/0" in (folder / "report.html").read_text(encoding="utf-8")
+    until = time.monotonic() + 60
+    while is_left(one_by_one.pid):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 @pytest.mark.timeout(300)
@@ -129,6 +170,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         ("--configurations", "99999999/0"),
         ("--paper",),
         ("--jobs", "0"),
+        ("--asked", "10"),
+        ("--longest", "0"),
+        ("--pool", "0"),
         ("--configurations", "4/4,4/4:plain:grpo"),
     ],
 )
@@ -153,3 +197,34 @@ def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
     study = parsed("--configurations", "8/0,4/4:plain,default", "--strategy", "replay")
     assert list(study.parts[0].seeds) == ["8/0", "4/4:plain", "default"]
     assert list(parsed("--configurations", "4/4", "--strategy", "replay").parts[0].seeds) == ["4/4:replay"]
+    more = parsed("--configurations", "4/4:crumbs=0.2,4/4:questions=8", "--strategy", "gated").configurations
+    assert list(more) == ["4/4:gated:crumbs=0.2", "4/4:gated:questions=8"]
+    assert {one.strategy for one in more.values()} == {"gated"}
+
+
+def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_largest(tmp_path):
+    large = tmp_path / "large"
+    large.mkdir()
+    large.joinpath("config.json").write_text((bench_cells.folder_of(bench_cells.HALF) / "config.json").read_text())
+    (rate,) = parsed("--starters", f"{paths.starter()},{large}").rates
+    assert rate == pytest.approx(1e-6, rel=0.05)
+    assert parsed("--starters", str(paths.starter()), "--rates", "3e-4").rates == (3e-4,)
+    assert parsed().rates == (5e-4,)
+
+
+def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
+    charter, model, out = tmp_path / "charter.json", tmp_path / "model", tmp_path / "out"
+    charter.write_bytes(charters.encode(charters.first_swarm()))
+    shutil.copytree(paths.starter(), model)
+    study = parsed(*SMALL, "--charter", str(charter), "--starters", str(model))
+    open_book(out, study, resume=False).keep(run())
+    open_book(out, study, resume=True)
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(out, study, resume=True)
+    (model / "model.safetensors").write_bytes(weights)
+    worker.charter_of.cache_clear()
+    charter.write_bytes(charters.encode(msgspec.structs.replace(charters.first_swarm(), name="another")))
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(out, study, resume=True)

@@ -3,7 +3,7 @@
 
     python3 tests/measured/lab_swarm.py
 
-About thirteen hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so that the command goes on
+About twelve hours of one core, shared between all there are. Finished runs are kept in lab_swarm/, so that the command goes on
 where it was stopped; report.html and the tables in that folder are made anew each time it ends.
 """
 

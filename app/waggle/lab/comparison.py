@@ -9,6 +9,7 @@ from typing import NamedTuple
 from waggle.lab import statistics
 from waggle.lab.results import Run
 from waggle.lab.statistics import Estimate
+from waggle.rl.advantage import CRUMB_SPAN
 
 ALONE = "8/0"  # the configuration that the others are measured against
 FILTERED = "8/0-filtered"  # alone, with every privilege but sharing
@@ -16,6 +17,8 @@ EVEN = "4/4"  # what the paper found best
 DEFAULT = "default"  # what Waggle ships
 SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
 CONFIGURATIONS = (ALONE, FILTERED, "6/2", EVEN, "2/6", DEFAULT)
+FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
+YARDSTICKS = (ALONE, FILTERED, FLOORED, EVEN)  # what the default is held against
 
 
 class Arm(NamedTuple):
@@ -53,6 +56,10 @@ class Comparison(NamedTuple):
     @property
     def alone(self) -> Arm | None:
         return self.arm(ALONE)
+
+    @property
+    def yardsticks(self) -> tuple[Arm, ...]:
+        return tuple(arm for name in YARDSTICKS if (arm := self.arm(spoken(name))))
 
     def arm(self, name: str) -> Arm | None:
         return next((arm for arm in self.arms if arm.name == name), None)
@@ -100,6 +107,11 @@ def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Advantage 
     ours, theirs = arm.values(measure), other.values(measure)
     difference = statistics.paired_difference(ours, theirs)
     return None if difference is None else Advantage(difference, statistics.paired_ratio(ours, theirs))
+
+
+def equal_cost(arm: Arm, other: Arm) -> int:
+    """Completions that every run of both generated."""
+    return min(map(statistics.completions, (*arm.runs, *other.runs)))
 
 
 def best_rate(arms: Sequence[Arm]) -> float:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from waggle.errors import LabError
-from waggle.lab.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, arms, best_rate
+from waggle.lab.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
 from waggle.rl.advantage import CRUMB_SPAN
+from waggle.rl.rule import Rule
 from waggle.rl.rules import rule
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.sapo.round import Rules
@@ -28,8 +29,9 @@ DEFAULTS = {  # what each bound on peers costs: the default without it
     "default-surprise": Bounds(share=1.0),
 }
 MOST = 64  # groups of a training set
-FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
-NAME = re.compile(r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$")
+NAME = re.compile(
+    r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$"
+)
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +43,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     most_questions: int = 0
     strategy: str = "plain"
-    rule: str = "grpo"
+    rule: str = "grpo"  # or several with +: node i takes the i-th, in turn
     crumb_span: float = 0.0  # as published: any difference in reward counts
     bounds: Bounds = UNBOUNDED  # as published: peers are believed
+
+    @property
+    def updates(self) -> tuple[Rule, ...]:
+        """Of node i: updates[i % len]."""
+        return tuple(map(rule, self.rule.split("+")))
 
     def rules(self, learning_rate: float) -> Rules:
         return Rules(
@@ -52,15 +59,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             external=self.external,
             learning_rate=learning_rate,
             crumb_span=self.crumb_span,
-            rule=rule(self.rule),
+            rule=self.updates[0],
             bounds=self.bounds,
         )
 
 
 def configuration(name: str) -> Configuration:
-    """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule]][:crumbs=X][:questions=N].
+    """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
-    For example 4/4:gated:dapo. Raises LabError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError.
     """
     if name in DEFAULTS:
         usual = Rules()
@@ -85,7 +92,7 @@ def configuration(name: str) -> Configuration:
         external=external,
         questions=questions,
         strategy=strategy(found[3] or "plain").name,
-        rule=rule(found[4] or "grpo").name,
+        rule="+".join(rule(name).name for name in (found[4] or "grpo").split("+")),
         crumb_span=float(found[5] or 0.0),
     )
 
@@ -109,6 +116,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rates: tuple[float, ...] = RATES  # one rate: no sweep
     nodes: int = 8
     charter: str = ""  # a file; empty: the swarm that ships with Waggle
+    longest: int = Rules().max_new  # tokens of an answer
     weather: Weather = msgspec.field(default_factory=Weather)
     held_out: int = 16  # questions of each specialty at every point of a curve
     final_held_out: int = 32  # and for the score at the end
@@ -133,8 +141,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def total(self) -> int:
         """Rounds of all runs, played or not."""
-        reported = sum(part.rounds * len(seeds) for part in self.parts for seeds in part.seeds.values())
-        return reported + sum(key.rounds for part in self.parts for name in part.seeds for key in self._sweep(part, name))
+        return sum(self._rounds(part, name) for part in self.parts for name in part.seeds)
+
+    def _rounds(self, part: Part, name: str) -> int:
+        """Of one configuration; a run of its sweep that is one of those reported is played once."""
+        sweep = self._sweep(part, name)
+        reported = [self._key(part, name, seed, RATES[0]) for seed in part.seeds[name]]
+        swept = {msgspec.structs.replace(key, learning_rate=RATES[0]) for key in sweep}
+        return sum(key.rounds for key in sweep) + sum(key.rounds for key in reported if key not in swept)
 
     def _sweep(self, part: Part, name: str) -> list[Key]:
         if len(self.rates) == 1:
@@ -164,13 +178,12 @@ def paper() -> Study:
 
 
 FULL = ":crumbs=0.2:questions=8"  # a floor for crumbs, and more groups drawn and shared than are trained on
+SHARERS = ("plain", "own_probability", "truncated_importance", "capability", "gated", "adaptive", "informative", "replay")
 OPTIONS = (
-    *("8/0", FLOORED, "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated", "4/4:gated:grpo:crumbs=0.2", f"4/4:gated:grpo{FULL}"),
-    *("4/4:own_probability", "4/4:truncated_importance", "4/4:capability"),
-    *("4/4:adaptive", "4/4:informative", "4/4:balanced", "4/4:replay", "4/4:guard"),
-    *(f"4/4:adaptive:grpo{FULL}", f"4/4:informative:grpo{FULL}", f"4/4:replay:grpo{FULL}"),
-    *("4/4:gated:dr_grpo", "4/4:gated:dapo", "4/4:gated:ppo"),
-    *(f"4/4:gated:dr_grpo{FULL}", f"4/4:gated:dapo{FULL}", f"4/4:gated:ppo{FULL}"),
+    *("8/0", FLOORED, "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated:grpo:crumbs=0.2"),
+    *(f"4/4:{name}" for name in (*SHARERS[1:], "balanced", "guard")),
+    *(f"4/4:{name}:grpo{FULL}" for name in SHARERS),
+    *(f"4/4:gated:{update}{more}" for update in ("dr_grpo", "dapo", "ppo") for more in ("", FULL)),
 )
 CONTENDERS = (
     *("8/0", "4/4", "4/4:gated", f"4/4:gated:grpo{FULL}", f"4/4:gated:dr_grpo{FULL}"),

@@ -47,6 +47,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     node_reward: tuple[tuple[float, ...], ...]  # (N, R / BIN)
     specialty_reward: tuple[tuple[float, ...], ...]  # (S, R / BIN)
     external_share: tuple[float, ...]  # (R / BIN,) of what pulled at the weights
+    external_age: tuple[float, ...] = ()  # (R / BIN,) rounds since others wrote what was trained on; none: not written down
     entropy: tuple[float, ...]  # (R / BIN,) nats per token generated
     measured_at: tuple[int, ...]  # (P,) rounds played before; the first is 0, the last is R
     held_out: tuple[tuple[float, ...], ...]  # (N, P) pass@1 of each node's own policy

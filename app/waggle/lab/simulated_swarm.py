@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from waggle.errors import LabError
 from waggle.rl.noise import generator
-from waggle.swarm.pool import Pool
+from waggle.swarm.pool import CAPACITY, Pool
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import Group, JudgedGroup
 from waggle.tasks.questions import EPOCH_SECONDS
@@ -19,11 +19,18 @@ class Weather:
     loss: float = 0.0  # of the groups, on the way to each reader
     offline: float = 0.0  # of the ticks, for each node: it neither plays nor hears
     speeds: tuple[float, ...] = (1.0,)  # node i plays at speeds[i % len]
+    pool: int = CAPACITY  # groups that wait at a node; where few are taken, most are old
 
     def __post_init__(self) -> None:
         shares = (self.loss, self.offline)
-        if self.delay < 1 or not all(0 <= share < 1 for share in shares) or not all(0 < speed <= 1 for speed in self.speeds):
-            raise LabError("A swarm needs a delay of at least 1, loss and offline below 1 and speeds above 0, at most 1.")
+        if (
+            min(self.delay, self.pool) < 1
+            or not all(0 <= share < 1 for share in shares)
+            or not all(0 < speed <= 1 for speed in self.speeds)
+        ):
+            raise LabError(
+                "A swarm needs a delay and a pool of at least 1, loss and offline below 1 and speeds above 0, at most 1."
+            )
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Hive:
     ) -> None:
         self.weather, self._seed, self._tick_seconds = weather, seed, tick_seconds
         self.tick = 0
-        self.doors = [Door(Pool(charter, clock=self.clock, crumb_span=crumb_span)) for _ in range(count)]
+        self.doors = [Door(Pool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)]
         self._shared: list[tuple[int, tuple[JudgedGroup, ...]]] = []
         self._online = self._draw_online()
 

@@ -27,7 +27,11 @@ from waggle.lab.comparison import SETTINGS
 from waggle.lab.plan import Study
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
-from waggle.lab.worker import begin, play, prepare
+from waggle.lab.worker import begin, charter_of, play, prepare
+from waggle.policy import configuration, fit
+from waggle.policy.checkpoint import base_of
+from waggle.sapo.round import Rules
+from waggle.swarm.pool import CAPACITY
 
 Number = TypeVar("Number", int, float)
 PRESETS = {"paper": plan.paper, "options": plan.options}
@@ -42,28 +46,34 @@ ALLOCATOR = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about thirteen hours of one core")
+    parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about twelve hours of one core")
     parser.add_argument("--options", action="store_true", help="every strategy and update rule, on dev questions")
     parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
     parser.add_argument(
         "--configurations",
         default="8/0,4/4,default",
-        help="default, 8/0-filtered, I/J[:strategy[:rule]][:crumbs=X][:questions=N]",
+        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]",
     )
     parser.add_argument("--strategy", default="", help="for every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--rates", default="5e-4", help="learning rates; several: each configuration gets its best of them")
+    parser.add_argument(
+        "--rates",
+        default="",
+        help="learning rates (default: the app's for the models); several: each configuration gets its best",
+    )
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--asked", type=int, default=0, help="specialties each node asks about (default: all)")
     parser.add_argument("--charter", default="", help="a charter file")
     parser.add_argument("--starters", default="", help="model folders instead of a setting's; several with commas")
+    parser.add_argument("--longest", type=int, default=Rules().max_new, help="tokens of an answer at most (default: %(default)s)")
     parser.add_argument(
         "--split", choices=("dev", "test"), default="test", help="of the reserved questions: dev to choose, test to report"
     )
     parser.add_argument("--delay", type=int, default=1, help="rounds until a group arrives")
     parser.add_argument("--loss", type=float, default=0.0, help="share of groups that get lost")
     parser.add_argument("--offline", type=float, default=0.0, help="share of rounds that a node is away")
+    parser.add_argument("--pool", type=int, default=CAPACITY, help="others' groups that wait at a node (default: %(default)s)")
     parser.add_argument("--speeds", default="1", help="rounds a node plays while the fastest plays one; several with commas")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="swarms played at once, one core each")
     parser.add_argument("--out", type=Path, default=Path("lab"), help="folder for runs, tables and report.html")
@@ -124,9 +134,12 @@ def study_of(arguments: argparse.Namespace) -> Study:
     settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
-    if min(arguments.rounds, arguments.nodes) < 1 or arguments.asked < 0:
-        raise LabError("A study needs at least one round and one node.")
-    rates = _numbers("--rates", arguments.rates, float)
+    if min(arguments.rounds, arguments.nodes, arguments.longest) < 1:
+        raise LabError("A study needs at least one round, one node and one token.")
+    known = len(charter_of(arguments.charter).specialties)
+    if not 0 <= arguments.asked <= known:
+        raise LabError(f"A node cannot ask about {arguments.asked} specialties.", f"The charter has {known}.")
+    rates = _numbers("--rates", arguments.rates or repr(_usual_rate(folders)), float)
     if not all(0 < rate <= 1e-1 for rate in rates):
         raise LabError(f"--rates {arguments.rates} are not learning rates.", "For example: --rates 2.5e-4,5e-4,1e-3")
     return Study(
@@ -138,10 +151,12 @@ def study_of(arguments: argparse.Namespace) -> Study:
         rates=tuple(dict.fromkeys(rates)),
         nodes=arguments.nodes,
         charter=arguments.charter,
+        longest=arguments.longest,
         weather=Weather(
             delay=arguments.delay,
             loss=arguments.loss,
             offline=arguments.offline,
+            pool=arguments.pool,
             speeds=_numbers("--speeds", arguments.speeds, float),
         ),
     )
@@ -157,7 +172,16 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
 def _with_strategy(name: str, strategy: str) -> str:
     """Who shares nothing has no strategy of sharing."""
     found = plan.NAME.match(name)
-    return f"{name}:{strategy}" if strategy and found and ":" not in name and int(found[2]) else name
+    if not strategy or not found or found[3] or not int(found[2]):
+        return name
+    ratio = f"{found[1]}/{found[2]}"
+    return f"{ratio}:{strategy}{name.removeprefix(ratio)}"
+
+
+def _usual_rate(folders: Sequence[str]) -> float:
+    """The app's for the largest of these models, or for the starter."""
+    models = [configuration.read(Path(folder).expanduser()) for folder in folders]
+    return min((fit.rate_for(model, "full") for model in models), default=Rules().learning_rate)
 
 
 def _refuse_twins(names: Iterable[str]) -> None:
@@ -197,12 +221,20 @@ def open_book(folder: Path, study: Study, *, resume: bool) -> Book[Run]:
 
 
 def _described(study: Study) -> bytes:
-    whole = {"study": study, "configurations": study.configurations}
+    folders = [folder for part in study.parts for folder in part.folders]
+    whole = {
+        "study": study,
+        "configurations": study.configurations,
+        "charter": charter_of(study.charter).digest.hex(),
+        "models": {folder: base_of(Path(folder).expanduser()) for folder in folders},
+    }
     return msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
 
 
 def play_all(study: Study, book: Book[Run], cache: Path, *, jobs: int) -> None:
     """Play every missing run, `jobs` at a time; each is kept as soon as it is finished."""
+    if next(study.missing(book), None) is None:  # then no model is made for it either
+        return
     ready = prepare(study, cache)
     context = multiprocessing.get_context("spawn")
     ticks = context.Queue()

@@ -1,7 +1,7 @@
 """A trial: one simulated swarm, N nodes in one process that play the engine's own round, and what it measured.
 
-The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was built and measured: it is
-slower on processors, where one small model's weights fit a cache and eight do not.
+The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was built and was no faster
+on processors, where one small model's weights fit a cache and eight do not (26e4dcc).
 """
 
 import hashlib
@@ -18,13 +18,15 @@ from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
 from waggle.policy.choose import open_policy
 from waggle.rl.advantage import teaches
+from waggle.rl.rule import Rule
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Sharing
+from waggle.swarm.judging import counts
 from waggle.swarm.record import shareable
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
-from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time: groups grow old in the pool as they would there
@@ -46,6 +48,7 @@ class Setup:
     measure_every: int  # rounds between two points of the curve; 0: it has one, at the end
     weather: Weather = field(default_factory=Weather)
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
+    updates: tuple[Rule, ...] = ()  # node i updates by updates[i % len]; empty: by that of `rules`
     device: str = "cpu"
 
 
@@ -69,6 +72,7 @@ class Trial:
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
+        self._written: dict[tuple[bytes, QuestionId], int] = {}  # in which tick
         self._players = [self._player(i) for i in range(len(setup.folders))]
         self.log = TrialLog(
             key.rounds,
@@ -114,7 +118,7 @@ class Trial:
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
-        rules = replace(setup.rules, questions=_questions(setup, player.useful))
+        rules = replace(self._rules_of(i), questions=_questions(setup, player.useful))
         judged: sapo.Judged | None = None
         learned: sapo.Learned | None = None
         for stage in sapo.play(player.round, epoch_at(self._hive.clock()), player.node, rules):
@@ -128,10 +132,17 @@ class Trial:
         useful = np.mean([teaches(group.rewards, rules.crumb_span) for group in judged.groups])
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
+        self._written |= {group.key: tick for group in judged.groups}
         self._hive.hand_in(i, self._as_shared(judged.groups))
-        self.log.played(tick, i, judged, learned)
+        trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
+        ages = [tick - self._written[one.key] for one in trained_on if one.group.origin != player.node.origin]
+        self.log.played(tick, i, judged, learned, ages)
         self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
+
+    def _rules_of(self, i: int) -> sapo.Rules:
+        setup = self._setup
+        return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
     def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups as they may travel, judged again by a reader where they had to be changed."""
@@ -143,7 +154,7 @@ class Trial:
                 found.append(msgspec.structs.replace(one, group=group, verdicts=tuple(verdicts)))
             elif group is not None:
                 found.append(one)
-        return found
+        return [msgspec.structs.replace(one, verdicts=tuple(map(counts, one.group.completions, one.verdicts))) for one in found]
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         self.log.measured(tick, self._scores(tick, questions))

@@ -26,14 +26,15 @@ class TrialLog:
         self._completions = np.zeros(rounds, int)
         self._specialty = np.zeros((len(datasets), rounds, 2))  # (sum of rewards, completions)
         self._share = np.full((count, rounds), MISSING)
+        self._age = np.zeros((rounds, 2))  # (sum over others' groups that were trained on, their number)
         self._entropy = np.full((count, rounds), MISSING)
         self._measured_at: list[int] = []
         self._scores: list[Sequence[Score]] = []
         self._final: Sequence[Score] = ()
         self._ahas: list[Aha] = []
 
-    def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned) -> None:
-        """One node's round."""
+    def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned, ages: Sequence[int] = ()) -> None:
+        """One node's round; `ages` are the ticks since others wrote what it was trained on."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)
         self._right[tick] += sum(reward >= RIGHT for reward in rewards)
@@ -41,6 +42,7 @@ class TrialLog:
         for group in judged.groups:
             self._specialty[self._datasets.index(group.question.dataset), tick] += (sum(group.rewards), len(group.rewards))
         self._share[member, tick] = learned.external_share
+        self._age[tick] += (sum(ages), len(ages))
         self._entropy[member, tick] = judged.entropy
 
     def noticed(self, tick: int, member: int, ahas: Sequence[aha.Aha]) -> None:
@@ -84,6 +86,7 @@ class TrialLog:
             node_reward=tuple(_rounded(_filled(_binned(row))) for row in self._reward),
             specialty_reward=tuple(_rounded(_filled(_ratio(rows))) for rows in self._specialty),
             external_share=_rounded(_filled(_binned(_mean(self._share, 0)))),
+            external_age=_rounded(_filled(_ratio(self._age))),
             entropy=_rounded(_filled(_binned(_mean(self._entropy, 0)))),
             measured_at=tuple(self._measured_at),
             held_out=tuple(

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Key, Run
 from waggle.lab.strategies import strategy
 from waggle.lab.trial import Setup, Trial
+from waggle.policy import configuration as model_configuration
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -85,11 +87,13 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
     datasets = [specialty.dataset for specialty in charter.specialties]
     windows = [tuple(datasets[(i + k) % len(datasets)] for k in range(part.asked)) for i in range(study.nodes)]
     named = tuple("starter" if folder == str(paths.starter()) else starters.model_name(Path(folder)) for folder in folders)
+    reach = min(model_configuration.read(Path(folder)).max_position_embeddings for folder in folders)
+    rules = replace(how.rules(key.learning_rate), max_new=study.longest, context=reach)
     return Setup(
         folders=tuple(map(Path, folders)),
         models=named,
         charter=charter,
-        rules=how.rules(key.learning_rate).under(charter),
+        rules=rules.under(charter),
         sharing=strategy(how.strategy).make,
         most_questions=how.most_questions,
         held_out=_reserved(study.charter, key.split, study.held_out),
@@ -97,6 +101,7 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
         measure_every=study.measure_every,
         weather=study.weather,
         specialties=tuple(windows) if part.asked else ((),),
+        updates=how.updates,
     )
 
 

@@ -7,13 +7,14 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
-from waggle.lab.comparison import ALONE, DEFAULT, EVEN, Advantage, Arm, Comparison, against, comparisons, spoken
+from waggle.lab.comparison import DEFAULT, Advantage, Arm, Comparison, against, comparisons, spoken
 from waggle.lab.report.cells import advantage_shown, interval_text, verdict
 from waggle.lab.report.curves import CHARTS, inner_charts, learning_charts
 from waggle.lab.report.look import line_names, style_sheet
 from waggle.lab.report.markup import element
 from waggle.lab.report.tables import (
     Metric,
+    cost_table,
     headline_metrics,
     model_table,
     pace_table,
@@ -125,6 +126,7 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
         result_table(comparison),
         *learning_charts(comparison, study.looks, CHARTS * number),
         pace_table(comparison),
+        cost_table(comparison),
         *inner_charts(comparison, study.looks, CHARTS * number + 3),
         specialty_table(comparison),
         model_table(comparison),
@@ -134,9 +136,9 @@ def _setting(comparison: Comparison, study: Study, number: int) -> Element:
 
 
 def _tiles(comparison: Comparison) -> Element | None:
-    """The three figures a reader comes for: the default against training alone, and against what the paper found best."""
+    """The three figures a reader comes for: the default against training alone, in three ways, and the paper's best."""
     default = comparison.arm(DEFAULT)
-    others = [arm for name in (ALONE, EVEN) if (arm := comparison.arm(name))]
+    others = comparison.yardsticks
     tiles = [tile for metric in headline_metrics(comparison) if default and (tile := _tile(metric, default, others))]
     return element("div", *tiles, class_="tiles") if tiles else None
 

@@ -6,7 +6,18 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from waggle.lab import statistics
-from waggle.lab.comparison import Arm, Comparison, against_alone, best_rate, rate_text
+from waggle.lab.comparison import (
+    ALONE,
+    DEFAULT,
+    FILTERED,
+    Arm,
+    Comparison,
+    against,
+    against_alone,
+    best_rate,
+    equal_cost,
+    rate_text,
+)
 from waggle.lab.report.cells import (
     NOTHING,
     Shown,
@@ -104,6 +115,33 @@ def _pace_metrics(comparison: Comparison) -> tuple[Metric, ...]:
     )
 
 
+def cost_table(comparison: Comparison) -> Element | None:
+    """The default beside each yardstick, both read where as many completions had been generated; None without the default."""
+    default = comparison.arm(DEFAULT)
+    if default is None or not comparison.yardsticks:
+        return None
+    top = element(
+        "tr",
+        *(element("th", head, scope="col", rowspan=2) for head in ("Default and", "Completions of each")),
+        *(element("th", head, scope="colgroup", colspan=3) for head in ("Held-out score there", "Its mean until then")),
+    )
+    below = element(
+        "tr", *(element("th", head, scope="col") for _ in range(2) for head in ("default", "the other", "default against it"))
+    )
+    rows = [_cost_row(default, other) for other in comparison.yardsticks]
+    return table("At equal cost in completions", [top, below], rows, class_="wide")
+
+
+def _cost_row(default: Arm, other: Arm) -> Element:
+    budget = equal_cost(default, other)
+    cells = []
+    for read in (statistics.heldout_at, statistics.heldout_auc_within):
+        measure = partial(read, budget=budget)
+        cells += [estimate_cell(arm.estimate(measure), share) for arm in (default, other)]
+        cells.append(advantage_cell(against(default, other, measure), points))
+    return element("tr", arm_head(other), element("td", f"{budget:,}"), *cells)
+
+
 def specialty_table(comparison: Comparison) -> Element:
     """The final held-out score in every specialty, tinted by its height."""
     names = list(dict.fromkeys(name for run in comparison.runs for name in run.specialties))
@@ -131,24 +169,30 @@ def model_table(comparison: Comparison) -> Element | None:
     models = list(dict.fromkeys(model for run in comparison.runs for model in run.models))
     if len(models) < 2:
         return None
+    controls = [arm for name in (ALONE, FILTERED) if (arm := comparison.arm(name))]
     top = element(
         "tr",
         element("th", "Configuration", scope="col", rowspan=2),
-        *(element("th", model, scope="colgroup", colspan=2) for model in models),
+        *(element("th", model, scope="colgroup", colspan=1 + len(controls)) for model in models),
     )
-    below = element("tr", *(element("th", head, scope="col") for _ in models for head in ("final held-out", "against 8/0")))
+    heads = ("final held-out", *(f"against {control.name}" for control in controls))
+    below = element("tr", *(element("th", head, scope="col") for _ in models for head in heads))
     rows = []
     for arm in comparison.arms:
-        cells = [cell for model in models for cell in _model_cells(arm, comparison, model)]
+        cells = [cell for model in models for cell in _model_cells(arm, comparison, model, controls)]
         rows.append(element("tr", arm_head(arm), *cells))
     return table("Who gains: final held-out score by model", [top, below], rows)
 
 
-def _model_cells(arm: Arm, comparison: Comparison, model: str) -> tuple[Element, Element]:
+def _model_cells(arm: Arm, comparison: Comparison, model: str, controls: Sequence[Arm]) -> list[Element]:
     if any(model not in run.models for run in comparison.runs):
-        return _empty(), _empty()
+        return [_empty() for _ in range(1 + len(controls))]
     metric = Metric(model, lambda run: statistics.final_by_model(run)[model], share)
-    return _metric_cells(arm, comparison, metric)
+    beside = [None if arm.name == control.name else against(arm, control, metric.measure) for control in controls]
+    return [
+        estimate_cell(arm.estimate(metric.measure), metric.shown),
+        *(advantage_cell(advantage, metric.difference_shown) for advantage in beside),
+    ]
 
 
 def success_table(comparison: Comparison) -> Element | None:

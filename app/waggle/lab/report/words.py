@@ -20,12 +20,14 @@ CONFIGURATIONS = {
     "8/0": "Alone: each node trains on 8 groups of its own answers per round. Everything is measured against this.",
     "8/0-filtered": "Alone, with the privilege sharing has: generates more, drops groups whose answers earned the same "
     "or less than 0.2 apart.",
-    "8/0:plain:grpo:crumbs=0.2": "Alone, and as in the default differences in reward below 0.2 do not count. So what default "
-    "gains over this, it gains by sharing.",
+    "8/0:plain:grpo:crumbs=0.2": "Alone, and as in the default differences in reward below 0.2 do not count: what default gains "
+    "over this, it gains by sharing. Early that helps a node alone, and late it holds it back: compare with 8/0 as well.",
     "4/4": "Each round 4 groups of its own answers and 4 of others': what the paper found best.",
     "default": "What Waggle does unless told otherwise: 8 questions are drawn and shared; own groups that teach take up to half "
     "of the places, others' the rest; of theirs, only answers that did better than their group count; differences in reward "
-    "below 0.2 do not.",
+    "below 0.2 do not. Places that others cannot fill are its own. No peer has more than a part of places and gradient, and text "
+    "stranger than what is usual is left out: no other configuration here is bounded so. The rate is that of its own sweep, like "
+    "everybody's; the app begins with 5e-4.",
 }
 
 SUCCESSES = (
@@ -46,11 +48,12 @@ CLOSING = (
         "The seed is the unit.",
         "Nodes of one swarm learn from each other, so they are not independent. Every interval is Student's 95% interval over "
         "seeds, in brackets after or under its mean; the small numbers are the seeds themselves. With few seeds the interval "
-        "is wide, and that is its honest width. One seed has none.",
+        "is wide, and that is its honest width. One seed has none. All seeds answer the same reserved questions: others would "
+        "move them all.",
     ),
     (
-        "Against 8/0 and against 4/4 are paired.",
-        "Each seed is compared with the same seed trained alone, or by plain 4/4, as a ratio averaged on the logarithm. "
+        "Comparisons are paired.",
+        "Each seed is compared with the same seed of the other configuration, as a ratio averaged on the logarithm. "
         "▲ higher and ▼ lower: the interval leaves out no difference. ○ undecided: it does not, so chance may explain what is "
         "seen. Many comparisons stand here and none is corrected for their number: about 1 in 20 would look settled even if "
         "nothing differed.",
@@ -74,7 +77,9 @@ CLOSING = (
     (
         "Cost is counted in completions.",
         "The held-out score at so many completions, and its mean until then, read every configuration up to what the thriftiest "
-        "run generated. Judging others' answers and training on them also take time, which this does not count.",
+        "run generated. Between two points at which a curve was measured it is a straight line, so who generates most may be "
+        "read on its very first one. The default stands beside each of its yardsticks at what both of them generated. Judging "
+        "others' answers and training on them also take time, which this does not count.",
     ),
     (
         "How the numbers are made.",

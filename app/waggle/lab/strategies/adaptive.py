@@ -1,4 +1,7 @@
-"""I and J follow what there is to learn: own groups that teach nothing give way to external ones; what Waggle does by default."""
+"""I and J follow what there is to learn: own groups that teach nothing give way to external ones; what Waggle does by default.
+
+Our own.
+"""
 
 from waggle.sapo.sharing import Adaptive, Sharing
 

@@ -1,6 +1,6 @@
 """External groups come from the specialties in which one's own recent reward is lowest, in turn.
 
-The weakest specialty gives a group first, then the next, and so on round and round, so that none takes all places.
+The weakest specialty gives a group first, then the next, and so on round and round, so that none takes all places. Our own.
 """
 
 from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet, draw_local

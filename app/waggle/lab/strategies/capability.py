@@ -1,14 +1,11 @@
 """HACPO (arXiv 2603.02604): a peer's completion counts by how able the peer is and how close its policy is to one's own.
 
 With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi_peer)^(1 / length), tokens of completion i get
-
     A_i * s^(1 + alpha) / omega  where 1 - delta <= s <= 1, else 0;   A_i = (r_i - omega * mean r) / std r
-
-There: the capability-aware baseline (equations 5, 6; one above 1 gives way to one's own capability, as in the authors'
-code), the discrepancy coefficient 1 / omega, exponential importance sampling, the clip that never passes 1 (56 to 59).
-Not there: own groups keep the update rule's advantage and clip, for nodes draw different questions; the clip does not
-tighten, for a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool
-holds no others. Lengths are in one's own tokens. The sender's logp exists in the simulated swarm only; without it s is 1.
+Equations 5, 6 and 56 to 59; a baseline above 1 gives way to one's own capability, as in the authors' code. Unlike there, own
+groups keep the update rule's advantage and clip, for nodes draw different questions; the clip does not tighten, for a round is
+one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds no others. Lengths
+are in one's own tokens. The sender's logp exists in the simulated swarm only; without it s is 1.
 """
 
 from collections import defaultdict, deque
@@ -36,8 +33,7 @@ class Capability(Plain):
         self._met |= {one.key for one in fresh}
         seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
         for origin in {origin for origin, _ in seen}:
-            rewards = [reward for whose, group in seen if whose == origin for reward in group.rewards]
-            self._means[origin].append(float(np.mean(rewards)))
+            self._means[origin].append(float(np.mean([r for whose, group in seen if whose == origin for r in group.rewards])))
         return super().choose(offer)
 
     def temper(self, peer: PeerGroup) -> Floats:

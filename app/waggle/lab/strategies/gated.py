@@ -1,4 +1,7 @@
-"""Uniform draws; of peers' completions only those that did better than their group count."""
+"""Uniform draws; of peers' completions only those that did better than their group count.
+
+Our own.
+"""
 
 from waggle.sapo.sharing import Gated, Sharing
 

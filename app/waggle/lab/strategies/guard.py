@@ -1,14 +1,15 @@
 """Shares less while one's own policy collapses: when its entropy, or its reward, falls under a share of its peak.
 
 Each such round halves J, each calm one gives a place back; own groups take the empty places. Entropy is the mean surprise
-(-logp) of one's own completions. Peaks fade, so that a lucky one does not end sharing for good.
+(-logp) of one's own completions. Peaks fade, so that a lucky one does not end sharing for good. What it takes it believes,
+like plain SAPO: the gate leaves it nothing to notice. Our own.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing import Offer, Plain, Sharing, TrainingSet, draw_uniformly
 
 MEMORY = 0.9  # of the moving means
 FADING = 0.998  # of a peak a round: half of it in about 350
@@ -32,7 +33,7 @@ class Level:
         return self.mean is not None and self.mean < share * self.peak
 
 
-class Guard(Gated):
+class Guard(Plain):
     def __init__(self) -> None:
         self._entropy, self._reward = Level(), Level()
         self._allowed: int | None = None  # external groups; None: as many as asked for

@@ -1,6 +1,6 @@
 """External groups with the largest variance of rewards come first: those that are near half right.
 
-A group with one success among eight says less about a question than one with four; equal groups are drawn uniformly.
+A group with one success among eight says less about a question than one with four; equal groups are drawn uniformly. Our own.
 """
 
 import numpy as np

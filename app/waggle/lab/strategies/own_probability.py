@@ -1,6 +1,6 @@
 """Peers' misses are pushed down only as far as they are likely here: weighted by their tokens' own probability.
 
-A token that one's own policy would hardly write needs no pushing down; plain SAPO pushes it as hard as any other.
+A token that one's own policy would hardly write needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Rare successes are kept, one's own and peers', and up to two of them are trained on again each round.
 
-They take external places. One's own old group comes back as an external one: re-encoded, and gated like a peer's.
+They take external places. One's own old group comes back as an external one: re-encoded, and gated like a peer's. Our own.
 """
 
 from collections import deque

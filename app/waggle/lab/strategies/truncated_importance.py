@@ -1,7 +1,7 @@
 """Each completion of a peer counts by its truncated importance weight: how much likelier it is here than at its sender.
 
 Needs the sender's log-probability, which never travels: the laboratory's simulated swarm alone has it. Where it is
-missing, the weight is 1.
+missing, the weight is 1. V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
 """
 
 import numpy as np
