@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,18 +15,25 @@ import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from swarm.live import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
+from waggle import paths
 from waggle.errors import VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
+from waggle.policy.tokenizer import load as load_tokenizer
+from waggle.rl.advantage import teaches
+from waggle.sapo.lesson import external_draft
 from waggle.swarm import directory, effort, gathering
+from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.effort import REST, Party
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
+from waggle.swarm.quota import Quota
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST, CALLS_RATE
 from waggle.swarm.trust import DOUBT_S
+from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.verifier import Verifier
@@ -79,20 +86,55 @@ async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
     assert not (tmp_path / "canary").exists()
 
 
-async def test_special_tokens_arrive_as_the_text_they_are(attacker: StartAttacker, scene_of: SceneOf, victim: Live) -> None:
+async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live
+) -> None:
+    hostile = await attacker("second answers")
+    await hostile.attack(HARMLESS["second answers"], scene_of(hostile))
+    arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
+    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever stands in the last of them"
+    assert {one.reason for judged in arrived.groups for one in judged.verdicts[:2]} == {"several answers"}
+
+
+async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, charter: Charter
+) -> None:
     hostile = await attacker("control tokens")
     await hostile.attack(attacks.control_tokens, scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived)
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
+    tokenizer = load_tokenizer(paths.starter())
+    written = external_draft(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
+    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], "each ends once, at its end"
 
 
-async def test_bombs_in_answers_cost_their_sender_its_standing_and_the_node_goes_on(
-    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verifier(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, verifier: Verifier
 ) -> None:
     hostile = await attacker("formula bombs")
-    await hostile.attack(attacks.formula_bombs, scene_of(hostile))
-    await victim.ear.peer(hostile.identity.peer_id, lambda news: news.peer.rejected + news.peer.received > 0)
+    scene, judging = scene_of(hostile), verifier.pid
+    await hostile.attack(attacks.formula_bombs, scene)
+    arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
+    assert {judged.group.id.dataset for judged in arrived.groups} == {one.dataset for one in scene.charter.specialties}
+    assert not any(teaches(judged.rewards) for judged in arrived.groups)
+    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, "it takes nobody's place"
     await honest_arrives()
+    assert verifier.pid == judging
+
+
+async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_anew(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, verifier: Verifier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    hostile, judging = await attacker("staller"), verifier.pid
+    monkeypatch.setattr(verifying, "STRANGERS_SECONDS", 1e-6)  # whatever it says takes longer
+    await hostile.attack(attacks.formula_bombs, scene_of(hostile))
+    dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+    assert dropped.reason == "cannot be judged"
+    assert victim.node._trust.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
+    monkeypatch.undo()
+    await honest_arrives()
+    assert verifier.pid != judging
 
 
 async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
@@ -161,6 +203,30 @@ async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows
         while not hostile.pulled:
             await asyncio.sleep(0.01)
     await honest_arrives()
+
+
+async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_and_no_trusted_peer_pays_for_it(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path
+) -> None:
+    looking = victim.node._gathering
+    looking._bytes = Quota(rate=0.0, burst=1e6)
+    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    first, second = await attacker("first name"), await attacker("second name")
+    first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
+    await victim.ear.hear(RecordDropped, lambda news: news.origin == first.identity.peer_id)
+
+    tell, heard = looking._heard, asyncio.Event()
+
+    def hear(announced: Mapping[bytes, Announcement]) -> None:
+        tell(announced)
+        if second.identity.peer_id in announced:
+            heard.set()
+
+    looking._heard = hear
+    second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
+    await asyncio.wait_for(heard.wait(), SOON)
+    await honest_arrives()
+    assert (first.pulled, second.pulled) == (1, 0)
 
 
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(

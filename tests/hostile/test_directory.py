@@ -14,6 +14,7 @@ import pytest
 
 from swarm.live import Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
+from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
 from waggle.swarm.address import peer_of
 from waggle.swarm.dht import NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
@@ -151,6 +152,27 @@ async def test_an_answer_of_a_million_pieces_is_not_unpacked(tmp_path: Path, mon
         assert await one.read(KEY) == {}
         assert given
         assert many not in unpacked
+
+
+@pytest.mark.parametrize("code", [DICTIONARY, TUPLE])
+async def test_an_answer_nested_hundreds_of_times_ends_nothing_and_hides_nobody(tmp_path: Path, code: int) -> None:
+    reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
+    async with opened(reader) as one, opened(hostile, NOTHING, one) as bad:
+        put(bad, hostile, time.time() + 100)
+        given: list[Any] = []
+        bad._node.protocol.serializer = SimpleNamespace(dumps=lambda value: given.append(value) or nested(code, 400))
+        assert await one.read(KEY) == {}
+        assert given
+        async with opened(honest, NOTHING, one) as two:
+            put(two, honest, time.time() + 100)
+            assert (await one.read(KEY)).keys() == {honest.peer_id}
+
+
+@pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"])
+def test_a_value_of_the_dht_is_never_read_deep(opening: bytes) -> None:
+    for value in (opening * 50_000, nested(DICTIONARY, 400), nested(TUPLE, 400), nested(1, 2)):
+        with pytest.raises(ValueError, match=r"nested|^$"):
+            hivemind.serializer.loads(value)
 
 
 async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early(tmp_path: Path) -> None:

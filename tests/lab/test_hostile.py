@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from waggle.cli import main
-from waggle.lab.besiegers import ALL, NAMES, NONE
+from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table
 from waggle.lab.results import Book
 from waggle.lab.siege import Costs, Key, Siege, lay
@@ -47,8 +47,23 @@ async def test_two_nodes_hold_out_against_one_that_tries_everything(charter: Cha
     assert len(came.held_out) == 2
     assert came.trigger_rate == 0.0
     assert came.attacked
+    assert came.tried, "and something else beside the poison"
+    assert came.played is not None
+    assert came.played >= 6
     assert came.costs.cpu_seconds > 0
     assert came.costs.memory_mb > 100
+
+
+async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked_for(charter: Charter) -> None:
+    told: list[int] = []
+    key = Key(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
+    came = await lay(key, charter, (), "commit", told.append)
+    assert told == [1, 2]
+    assert came.attacked is not None
+    assert came.played is not None
+    assert came.attacked >= 2
+    assert came.played >= 2
+    assert came.honest_received > 0
 
 
 def test_the_ratio_is_taken_seed_by_seed_against_the_same_nodes_without_attackers() -> None:
@@ -71,6 +86,7 @@ def test_figures_add_up_what_got_through() -> None:
     assert (found["crashes"], found["code_executions"], found["honest_groups_lost"]) == (1, 1, 0)
     assert (found["heldout_ratio_2_of_8"], found["trigger_rate_2_of_8"], found["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
     assert "| zip bomb | 2 | 0 | - | 0 | 1 |" in table(sieges)
+    assert "honest_received_least" not in found, "nobody said how many rounds were played"
 
 
 @pytest.mark.parametrize(
@@ -95,11 +111,23 @@ def keys(*options: str) -> list[Key]:
     return list(_keys(parser.parse_args([*options, "--out", "."])))
 
 
+def test_what_honest_nodes_hear_of_each_other_is_held_against_the_same_nodes_without_attackers() -> None:
+    sieges = [
+        siege(NONE, 2, 0, None, honest_received=100, played=2),
+        siege("flood", 2, 0, None, honest_received=200, played=5),
+        siege("zip bomb", 2, 0, None, honest_received=95, played=2),
+    ]
+    found = figures(sieges)
+    assert found["honest_received_least"] == pytest.approx(0.8)
+    assert found["honest_received_least_under"] == "flood, 2 hostile"
+
+
 def test_whether_a_siege_is_scored_is_said_by_its_key_and_not_by_its_length() -> None:
     same = ("--attacks", "poison,none", "--hostile", "2", "--bounds", "default", "--seeds", "0", "--rounds", "150")
     found = keys(*same, "--learning-rounds", "150")
-    assert [key.scored for key in found] == [False, False, True, True, True]
-    assert len(set(found)) == 5
+    assert [key.scored for key in found] == [False, False, True, True, True, True]
+    assert len(set(found)) == 6
+    assert [key.hostile for key in found if key.attack == POISON and key.scored] == [1, 2], "alone, and in collusion"
 
 
 def test_early_sieges_are_told_apart_by_whether_they_were_scored() -> None:

@@ -29,12 +29,14 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.effort import Effort
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import Gates, LightConnection
-from waggle.swarm.news import GatewayDoubted, GroupsArrived, ReachFound
+from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.pool import Pool
+from waggle.swarm.quota import Quota
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.web import Web
@@ -427,7 +429,8 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
             await ear.hear(ReachFound, lambda news: news.peers == 2)
             gathering = Gathering(
                 chosen, charter, member, identity.peer_id, verifier, ear, time.time,
-                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(),
+                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(), effort=Effort(),
+                pulls=Quota(1.0, 1.0),
             )  # fmt: skip
             assert (await gathering._read(node)).keys() == known.keys()
             assert traffic.came == 2 * sum(len(peer_id) + len(signed) for peer_id, signed in known.items())
@@ -510,6 +513,66 @@ async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
         assert await reach(f"{address}#{text_of(impostor.peer_id)}") == "alone"  # it says itself that it is another one
     with pytest.raises(SwarmError, match="no peer's id"):
         await reach("wss://example.org/gateway#nonsense")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "same", "says"),
+    [
+        (charters.PROTOCOL + 1, True, "runs Waggle 9.0, which is newer: update this Waggle to train with it"),
+        (charters.PROTOCOL - 1, True, "runs Waggle 9.0, which is older: it must be updated to train with this one"),
+        (charters.PROTOCOL, False, "trains under another charter"),
+    ],
+)
+async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_nodes_get_until_it_is_updated(
+    charter: Charter, verifier: Verifier, tmp_path: Path, protocol: int, same: bool, says: str
+) -> None:
+    lender, ear = fresh_identity(tmp_path, "lender"), Ear()
+    first = [protocol, lender.peer_id, charter.digest if same else bytes(32), bytes(32), "9.0", {"more": 1}]
+
+    async def welcome(connection: ServerConnection) -> None:
+        await connection.send(msgspec.msgpack.encode(first))
+        with contextlib.suppress(ConnectionClosed):
+            hello = msgspec.msgpack.decode(await connection.recv(), type=gateway.Hello)
+            await connection.send(lender.sign(gateway.PROOF, hello.signature))
+        await connection.wait_closed()
+
+    async with serve(welcome, "127.0.0.1", 0) as server:
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}#{text_of(lender.peer_id)}"
+        own = fresh_identity(tmp_path, "light")
+        node = SwarmNode(options(gateways=(address,), light=True), charter, own, verifier, ear)
+        try:
+            await node.start()
+            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            seen = await ear.peer(lender.peer_id, lambda news: bool(news.peer.refusal))
+            assert says in seen.peer.refusal
+
+            after = len(ear.heard)
+            first[:3] = charters.PROTOCOL, lender.peer_id, charter.digest
+            await ear.hear(PeerSeen, lambda news: news.peer.id == lender.peer_id and not news.peer.refusal, after)
+        finally:
+            await node.close()
+
+
+async def test_what_an_address_without_a_key_says_is_held_against_no_peer(charter: Charter, tmp_path: Path) -> None:
+    named, ear, greeted = fresh_identity(tmp_path, "named"), Ear(), list[bytes]()
+
+    async def welcome(connection: ServerConnection) -> None:
+        said = [charters.PROTOCOL + 1, named.peer_id, charter.digest, bytes(32), "9.0"]
+        await connection.send(msgspec.msgpack.encode(said))
+        await connection.wait_closed()
+
+    async with serve(welcome, "127.0.0.1", 0) as server:
+        own = fresh_identity(tmp_path, "light")
+        node = LightConnection(
+            options(gateways=(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}",)), own, charter.digest,
+            Admission(charter, own.peer_id), ear, lambda: None, greeted=lambda peer_id, _: greeted.append(peer_id),
+        )  # fmt: skip
+        try:
+            await node.start()
+            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            assert greeted == []
+        finally:
+            await node.close()
 
 
 async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(

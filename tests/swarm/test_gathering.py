@@ -2,26 +2,32 @@
 
 import asyncio
 import hashlib
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from swarm.live import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
+from waggle.errors import VerifierGone
 from waggle.lab import attacks
 from waggle.lab.attacks import Scene
 from waggle.swarm import effort, record
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.gathering import Gathering, promising, resters
-from waggle.swarm.identity import Identity
+from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.door import DEPOSIT
+from waggle.swarm.gathering import MAX_PULL, Gathering, promising, resters
+from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
-from waggle.swarm.record import Record
+from waggle.swarm.quota import PULL_BURST, PULL_RATE, Quota
+from waggle.swarm.record import MAX_BLOB, Record
+from waggle.swarm.sources import Route
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import NEWCOMERS
-from waggle.tasks.questions import epoch_at
+from waggle.tasks.group import NEWCOMERS, Completion
+from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.verifier import Verifier
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
@@ -59,7 +65,7 @@ class Listener:
         own = fresh_identity(folder, "own")
         self.node = SwarmNode(options(), charter, own, verifier, self.ear, held=lambda: self.held)
         self.blobs: dict[bytes, bytes] = {}
-        self.gathering._lodged = lambda sha256: self.blobs[sha256]
+        self.gathering._lodged = lambda sha256: self.blobs.get(sha256, b"")
 
     @property
     def gathering(self) -> Gathering:
@@ -69,11 +75,11 @@ class Listener:
     def heard(self) -> list[bytes]:
         return [news.origin for news in self.ear.all(GroupsArrived)]
 
-    def met(self, name: str, source: str) -> Identity:
+    def met(self, name: str, source: str, route: Route = "direct") -> Identity:
         """A peer that is connected from there."""
         peer = fresh_identity(self.folder, name)
         known = {each.id: (each.connection, each.source) for each in self.node._trust.all()}
-        self.node._trust.connected({**known, peer.peer_id: ("direct", source)})
+        self.node._trust.connected({**known, peer.peer_id: (route, source)})
         return peer
 
     async def pull(self, origin: bytes, blob: bytes) -> None:
@@ -83,7 +89,8 @@ class Listener:
             charter=self.charter.digest, sha256=sha256, size=len(blob), round=1, epoch=epoch_at(now), specialties=1, model="m",
             expires=1,
         )  # fmt: skip
-        await self.gathering._pull_one(self.node._connection, origin, announced, now)
+        self.gathering._begin(self.node._connection, {origin: announced}, now)
+        await self.gathering._pulling.pop(origin)
 
     def honest(self, peer: Identity) -> bytes:
         origin = peer.peer_id
@@ -115,6 +122,23 @@ async def test_slow_answers_of_ever_new_names_are_judged_once_and_then_all_that_
     honest = listener.met("honest", "8.8.8.0/24")
     await listener.pull(honest.peer_id, listener.honest(honest))
     assert listener.heard[1:] == [honest.peer_id]
+
+
+async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "SAVED_S", 0.0)
+    judge = listener.verifier.judge_strangers
+
+    def end(answers: Iterable[tuple[Question, Completion]]) -> None:
+        judge(answers)
+        raise VerifierGone("The judging process cannot be started.")
+
+    monkeypatch.setattr(listener.verifier, "judge_strangers", end)
+    hostile = listener.met("hostile", "8.8.4.0/24")
+    await listener.pull(hostile.peer_id, listener.slow(hostile))
+    assert listener.gathering._effort.rests("8.8.4.0/24")
+    assert not listener.ear.heard, "it is our own trouble"
 
 
 async def test_a_trusted_peer_answers_for_itself_alone_whoever_else_comes_from_there(
@@ -155,3 +179,83 @@ async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it
     listener.held = False
     await listener.pull(peer.peer_id, blob)
     assert listener.heard == [peer.peer_id]
+
+
+class Flood:
+    """A network whose directory is full of names that nobody met, others at each look: they give as much as a call carries."""
+
+    copies = 1
+
+    def __init__(self, charter: Charter, size: int = 1) -> None:
+        self.pulled = 0
+        self.breaks_off = False
+        self._announced = Announcement(
+            charter=charter.digest, sha256=bytes(32), size=size, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
+            expires=1,
+        )  # fmt: skip
+
+    @property
+    def dht(self) -> "Flood":
+        return self
+
+    async def meet(self) -> None:
+        """Nobody is met."""
+
+    async def peers(self) -> tuple[Connected, ...]:
+        return ()
+
+    async def read(self, _key: str) -> dict[bytes, bytes]:
+        signed = msgspec.msgpack.encode(self._announced) + bytes(SIGNATURE_BYTES)
+        return {os.urandom(PEER_ID_BYTES): signed for _ in range(40)}
+
+    async def pull(self, _peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes = b"") -> bytes:
+        self.pulled += 1
+        if self.breaks_off:
+            raise PeerAway("in the middle of it")
+        return bytes(MAX_PULL)
+
+
+async def look(gathering: Gathering, network: Flood) -> int:
+    """How many were pulled from at one look, to the end."""
+    before = network.pulled
+    await gathering._look(network)
+    await asyncio.gather(*gathering._pulling.values())
+    return network.pulled - before
+
+
+async def test_names_that_send_more_than_they_announced_keep_others_waiting_for_seconds_only(listener: Listener) -> None:
+    now, network, waited = 1000.0, Flood(listener.charter), [0]
+    listener.gathering._bytes = Quota(PULL_RATE, PULL_BURST, clock=lambda: now)
+    for _ in range(40):
+        if await look(listener.gathering, network):
+            waited.append(0)
+        waited[-1] += 1
+        now += 1.0
+    assert max(waited) <= 1 + MAX_PULL / PULL_RATE
+    assert network.pulled > 10
+
+
+async def test_whoever_announces_much_is_chosen_as_early_as_whoever_announces_next_to_nothing(listener: Listener) -> None:
+    pulled = []
+    for size in (1, MAX_BLOB):
+        listener.gathering._bytes = Quota(0.0, 1.0)
+        pulled.append(await look(listener.gathering, Flood(listener.charter, size)))
+    assert pulled == [1, 1]
+
+
+async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(listener: Listener) -> None:
+    listener.gathering._bytes = Quota(0.0, 1.0)
+    assert await look(listener.gathering, Flood(listener.charter)) == 1
+    relayed = listener.met("relayed", "relay", "relay")
+    await listener.pull(relayed.peer_id, listener.honest(relayed))
+    assert listener.heard == [relayed.peer_id]
+
+
+async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
+    network, traffic = Flood(listener.charter), listener.node._traffic
+    network.breaks_off, traffic.limit = True, 1000.0
+    listener.gathering._bytes = Quota(0.0, 1.5 * DEPOSIT)
+    assert await look(listener.gathering, network) == 1
+    assert not traffic.may_receive()
+    traffic.limit = None
+    assert [await look(listener.gathering, network) for _ in range(2)] == [1, 0]

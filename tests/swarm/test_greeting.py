@@ -24,6 +24,12 @@ def test_a_later_version_may_say_more() -> None:
     assert "update this Waggle" in greeting.refusal(greeting.read(blob), CHARTER)
 
 
+@pytest.mark.parametrize(("protocol", "which"), [(PROTOCOL + 1, "newer"), (PROTOCOL - 1, "older")])
+def test_where_a_version_has_no_name_it_is_another(protocol: int, which: str) -> None:
+    said = greeting.read(msgspec.msgpack.encode([protocol, "", CHARTER]))
+    assert greeting.refusal(said, CHARTER).startswith(f"runs another Waggle, which is {which}: ")
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -1,23 +1,27 @@
 """A record is judged as a whole within seconds, or dropped."""
 
 import hashlib
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 import pytest
 
 from swarm.live import answered, question_ids
-from waggle.errors import BadRecord, VerifierGone
+from waggle.errors import BadRecord, VerifierError, VerifierGone
 from waggle.swarm import judging, record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
 from waggle.swarm.judging import Watch
 from waggle.swarm.record import Record
+from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import epoch_at
+from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.verifier import BATCH_SECONDS, Verifier
+from waggle.tasks.wire import Key
 
 
 def announced_record(
@@ -81,6 +85,29 @@ def test_a_record_that_waits_for_the_rounds_own_judging_is_not_refused_for_it(
     assert watch.seconds == 0, "of work"
 
 
+def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_for_all(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin, make = time.time(), identity.peer_id, verifier.questions
+    blob, announced = announced_record(charter, verifier, origin, now, count=40)
+    turns: list[int] = []
+    made: list[int] = []
+
+    def questions(keys: Sequence[Key]) -> list[Question]:
+        made.append(len(turns))
+        assert len(keys) <= judging.AT_ONCE
+        return make(keys)
+
+    monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, lambda: turns.append(1)))
+    monkeypatch.setattr(verifier, "questions", questions)
+    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    assert made == [1, 2, 3]
+    ids = [each.group.id for each in judged.groups]
+    assert [each.question for each in judged.groups] == make(
+        [(each.dataset, seed_of(charter.digest, origin, each)) for each in ids]
+    )
+
+
 def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_work_is_told(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,3 +133,40 @@ def test_a_verifier_that_cannot_be_started_again_is_not_the_senders_offence(
     monkeypatch.setattr(verifier, trouble, gone)
     with pytest.raises(VerifierGone):
         judging.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+
+
+@pytest.fixture
+def own(charter: Charter) -> Iterator[Verifier]:
+    """A verifier that this test may end."""
+    made = Verifier(charter)
+    yield made
+    made.close()
+
+
+def kill(verifier: Verifier) -> None:
+    os.kill(verifier.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, verifier.pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_nobody_pays_for_the_start_of_a_child_that_was_dead_before(own: Verifier) -> None:
+    before, watch = own.pid, Watch()
+    kill(own)
+    with watch.turn(own):
+        assert own.pid != before
+    assert watch.seconds < 0.1
+
+
+def test_whoever_ends_the_child_pays_no_more_than_a_text_may_take_where_it_cannot_be_started(
+    own: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, watch = [0.0], Watch()
+
+    def start() -> None:
+        clock[0] += verifying.START_SECONDS
+        raise VerifierError("The judging process does not start.")
+
+    monkeypatch.setattr(judging, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(own, "_open", start)
+    with pytest.raises(VerifierGone), watch.turn(own):
+        own.judge_strangers(iter(lambda: kill(own), None))  # dead as soon as it is asked
+    assert watch.seconds == verifying.STRANGERS_SECONDS

@@ -2,15 +2,16 @@
 
 import asyncio
 import hashlib
+import os
 import time
 from pathlib import Path
 
 import pytest
 
-from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
+from swarm.live import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
 from swarm.test_sheet import packed
 from waggle.swarm import announcement as announcements
-from waggle.swarm import greeting, sheet
+from waggle.swarm import effort, greeting, sheet
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import Identity, text_of
@@ -19,6 +20,7 @@ from waggle.swarm.marks import Comparison, Entrant
 from waggle.swarm.news import RecordDropped, SheetsMarked, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.offers import Offer
+from waggle.swarm.quota import Quota
 from waggle.swarm.record import Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
@@ -191,14 +193,10 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
 async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
     """Why a liar's sheet was dropped."""
 
-    named, now = hashlib.sha256(blob).digest(), time.time()
-    announced = Announcement(
-        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(now), specialties=1, model="m",
-        expires=int((now + 200) * 1000), sheet=named,
-    )  # fmt: skip
+    announced = naming(blob, charter)
 
     async def give(_peer_id: bytes, request: bytes) -> bytes:
-        return blob if request == named else b""
+        return blob if request == announced.sheet else b""
 
     signed = announcements.signed(announced, liar)
     services = Services(payload=give, greeting=lambda: greeting.write(charter.digest, signed))
@@ -210,6 +208,73 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
         return dropped.reason
     finally:
         await dht.close()
+
+
+async def test_whoever_has_sheets_marked_rests_for_it_and_so_do_the_ever_new_names_from_there(
+    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "SAVED_S", 0.0)
+    monkeypatch.setattr(effort, "REST", 1e6)
+    reader = await start("reader")  # looks only when the test does
+    marking, friend = reader.node._marking, fresh_identity(tmp_path, "friend")
+    be_of_use(marking._trust, friend.peer_id)
+    writers = [friend, *(fresh_identity(tmp_path, name) for name in ("new", "newer"))]
+    blobs = [packed(each, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16) for each in writers]
+    lodged = {hashlib.sha256(blob).digest(): blob for blob in blobs}
+    monkeypatch.setattr(marking, "_lodged", lambda sha256: lodged.get(sha256, b""))
+    for _ in range(2):
+        marking.heard({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
+        await marking._look(reader.node._connection)
+
+    marked = [marking.marks.epoch_of(each.peer_id) == exam.epoch for each in writers]
+    assert marked[0], "it answers for itself"
+    assert sorted(marked[1:]) == [False, True]
+
+
+async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, charter: Charter, tmp_path: Path) -> None:
+    reader = await start("reader")  # looks only when the test does
+    marking, pulled = reader.node._marking, []
+
+    class Flood:
+        dht = property(lambda self: self)
+
+        async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
+            pulled.append(peer_id)
+            return bytes(2 * sheet.MAX_BYTES)
+
+    marking._bytes = reader.node._gathering._bytes = Quota(0.0, 1.0)
+    marking.heard({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
+    await marking._look(Flood())
+    assert len(pulled) == 1
+    assert marking._rests(pulled[0])
+
+
+async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:
+    reader = await start("reader")  # looks only when the test does
+    marking, asked = reader.node._marking, []
+    honest = fresh_identity(tmp_path, "honest").peer_id
+    reader.node._trust.connected({honest: ("direct", "8.8.8.0/24")})
+
+    class Asked:
+        dht = property(lambda self: self)
+
+        async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
+            asked.append(peer_id)
+            return b""
+
+    crowd = [os.urandom(len(honest)) for _ in range(500)]
+    marking._effort.spent(reader.node._trust.of(crowd[0]).payer, 1e6)
+    marking.heard(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
+    await marking._look(Asked())
+    assert asked == [honest]
+
+
+def naming(blob: bytes, charter: Charter) -> Announcement:
+    now = time.time()
+    return Announcement(
+        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        expires=int((now + 200) * 1000), sheet=hashlib.sha256(blob).digest(),
+    )  # fmt: skip
 
 
 def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, exam: Exam, identity: Identity) -> None:

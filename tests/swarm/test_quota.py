@@ -28,6 +28,17 @@ def test_what_is_refused_costs_nothing() -> None:
     assert bounded.allows(ONE, 10.0)
 
 
+def test_what_came_unasked_is_paid_off_before_there_is_more() -> None:
+    now = 0.0
+    bounded = Quota(rate=2.0, burst=10.0, clock=lambda: now)
+    bounded.charge(ONE, 14.0)
+    now = 2.5
+    assert not bounded.allows(ONE, 2.0)
+    now = 3.0
+    assert bounded.allows(ONE, 2.0)
+    assert bounded.allows(OTHER, 10.0)
+
+
 def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
     own, of_range = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0), Quota(rate=0.0, burst=15.0, clock=lambda: 0.0)
     assert all_allow((own, ONE, 8.0), (of_range, b"range", 8.0))

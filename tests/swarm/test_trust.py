@@ -163,6 +163,18 @@ def test_whose_groups_turn_out_to_teach_nothing_is_barren_until_more_were_traine
     assert trust.barren() == set()
 
 
+def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trained_on() -> None:
+    trust = Trust()
+    trust.connected({PEER: ("direct", "8.8.4.0/24")})
+    be_of_use(trust, PEER)
+    trust.idle(PEER, TRUSTED_FROM - 1)
+    assert (trust.trusted(), trust.of(PEER).payer) == ({PEER}, PEER)
+    trust.idle(PEER, 1)
+    assert (trust.trusted(), trust.of(PEER).payer) == (set(), "8.8.4.0/24")
+    trust.used(PEER, TRUSTED_FROM)
+    assert trust.trusted() == {PEER}
+
+
 def test_an_unknown_way_counts_as_relayed_until_it_is_seen() -> None:
     trust = Trust()
     assert trust.of(PEER).source == "relay"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,10 @@ import pytest
 
 import waggle
 from waggle.errors import CharterError, VerifierError
+from waggle.tasks import child, wire
 from waggle.tasks.armour import TRIPPED
 from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.child import Child
 from waggle.tasks.group import Completion
 from waggle.tasks.verifier import UNJUDGED, Verifier
 
@@ -270,6 +273,21 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back():
         assert len(reasons) == 2
     finally:
         own.close()
+
+
+def test_a_text_that_takes_memory_without_end_ends_the_child_where_the_kernel_gives_it(monkeypatch):
+    """As on macOS, whose kernel does: the parent looks. Here what the child has anyway is too much."""
+    asking = Child("waggle.tasks.verifier_child", wire.reply)
+    try:
+        asking.ask(wire.Warm(charter_of("coin_flip").specialties), 60.0)
+        begun = time.monotonic()
+        monkeypatch.setattr(child, "MEMORY_BYTES", 1 << 20)
+        with pytest.raises(EOFError, match="took more than"):
+            asking.ask(wire.Judge([("coin_flip", 3, "<answer>1e999999999</answer>", True)]), 60.0)
+        assert time.monotonic() - begun < 30.0
+        assert asking.process.poll() is not None
+    finally:
+        asking.end()
 
 
 def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_file_of_words():

@@ -25,7 +25,7 @@ NONE = "none"
 POISON = "poison"
 CROWD = 40  # made-up names announced in one round
 CALLS = 200  # made to every peer in one round
-LASTS = 4  # rounds until a peer that is not poisoning comes back under another name
+LASTS = 4  # attacks until a peer that is not poisoning comes back under another name
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ def besiege(pipe: Pipe, orders: Orders) -> None:
 
 
 class _Camp:
-    """`count` hostile nodes. In a siege by all attacks, each poisons under one name and does everything else under others."""
+    """`count` hostile nodes. In a siege by all attacks, each poisons under one name and does everything else under another."""
 
     def __init__(self, pipe: Pipe, orders: Orders, verifier: Verifier, folder: Path) -> None:
         self._pipe, self._orders, self._verifier, self._folder = pipe, orders, verifier, folder
@@ -79,26 +79,57 @@ class _Camp:
         self._attackers: list[Attacker] = []
 
     async def run(self) -> None:
-        everything = self._orders.attack == ALL
-        poisoners = [await self._join() for _ in range(self._orders.count)] if everything else []
         others = [await self._join() for _ in range(self._orders.count)]
-        rest = [name for name in NAMES if name != POISON]
-        self._pipe.send("ready")
         try:
-            while (number := await asyncio.to_thread(self._pipe.recv)) is not None:
-                for attacker in poisoners:
-                    await self._do(poison, attacker, number)
-                for i, attacker in enumerate(others):
-                    await self._attack(rest[(number * len(others) + i) % len(rest)] if everything else None, attacker, number)
-                if everything and number % LASTS == LASTS - 1:
-                    await asyncio.gather(*(attacker.close() for attacker in others))
-                    self._attackers = [attacker for attacker in self._attackers if attacker not in others]
-                    others = [await self._join() for _ in others]
-                self._pipe.send(number)
+            if self._orders.attack == ALL:
+                await self._all_at_once(others)
+            else:
+                await self._one(others)
         except EOFError:  # the besieged are gone
             pass
         finally:
             await asyncio.gather(*(attacker.close() for attacker in self._attackers))
+
+    async def _one(self, attackers: list[Attacker]) -> None:
+        self._pipe.send("ready")
+        made = itertools.count(1)
+        while (number := await asyncio.to_thread(self._pipe.recv)) is not None:
+            for attacker in attackers:
+                await self._attack(self._orders.attack, attacker, number)
+            self._pipe.send(next(made))
+
+    async def _all_at_once(self, others: list[Attacker]) -> None:
+        """Poison every round; beside it one other attack after the other, however long each takes."""
+        poisoners = [await self._join() for _ in others]
+        rest = [name for name in NAMES if name != POISON]
+        trying: asyncio.Task[None] | None = None
+        tried = 0
+        self._pipe.send("ready")
+        try:
+            while (number := await asyncio.to_thread(self._pipe.recv)) is not None:
+                if trying is not None and trying.done():
+                    trying.result()  # raises what only a fault of ours raises
+                    trying, tried = None, tried + 1
+                    if tried % LASTS == 0:
+                        others = await self._renamed(others)
+                if trying is None:
+                    names = [rest[(tried * len(others) + i) % len(rest)] for i in range(len(others))]
+                    trying = asyncio.create_task(self._try(names, others, number))
+                for attacker in poisoners:
+                    await self._do(poison, attacker, number)
+                self._pipe.send(tried)
+        finally:
+            if trying is not None and not trying.cancel():
+                trying.result()
+
+    async def _try(self, names: list[str], attackers: list[Attacker], number: int) -> None:
+        for name, attacker in zip(names, attackers, strict=True):
+            await self._attack(name, attacker, number)
+
+    async def _renamed(self, attackers: list[Attacker]) -> list[Attacker]:
+        await asyncio.gather(*(attacker.close() for attacker in attackers))
+        self._attackers = [attacker for attacker in self._attackers if attacker not in attackers]
+        return [await self._join() for _ in attackers]
 
     async def _join(self) -> Attacker:
         attacker = Attacker(identities.load_or_create(self._folder / f"hostile-{next(self._names)}.key"), self._orders.charter)
@@ -109,8 +140,7 @@ class _Camp:
                 await attacker.dht.connect(address)
         return attacker
 
-    async def _attack(self, name: str | None, attacker: Attacker, number: int) -> None:
-        name = name or self._orders.attack
+    async def _attack(self, name: str, attacker: Attacker, number: int) -> None:
         if name in ATTACKS:
             await self._do(ATTACKS[name], attacker, number)
         else:

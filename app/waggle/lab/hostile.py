@@ -26,13 +26,16 @@ from waggle.tasks.questions import Question, Split
 from waggle.tasks.verifier import Verifier
 
 NODES = 8
+ALONE = 1  # poisoner, before any in collusion
 ASKED = 30  # held-out questions of each specialty
 SPEED_TEXTS, SPEED_BATCHES = 50, 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `waggle lab hostile`."""
-    parser.add_argument("--attacks", default=",".join(NAMES), help="one by one; `none` for no attack, empty for none of them")
+    parser.add_argument(
+        "--attacks", default=",".join((NONE, *NAMES)), help="one by one; `none` for no attack, empty for none of them"
+    )
     parser.add_argument("--hostile", default="2,4", help="how many of the eight nodes are hostile; several with commas")
     parser.add_argument("--rounds", type=int, default=30, help="of each attack by itself")
     parser.add_argument("--seeds", default="0,1,2,3,4", help="of the sieges by all attacks at once, and of those without any")
@@ -75,6 +78,9 @@ def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
         "honest_groups_lost": sum(siege.honest_groups_lost for siege in attacked),
         "honest_groups_received": sum(siege.honest_received for siege in attacked),
     }
+    if held := _received(sieges):
+        name, share = min(held.items(), key=lambda each: each[1])
+        found |= {"honest_received_least": share, "honest_received_least_under": name}
     for hostile in sorted({siege.key.hostile for siege in attacked}):
         of = f"{hostile}_of_{NODES}"
         ratio = learning_ratio(sieges, hostile)
@@ -88,6 +94,17 @@ def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
             if siege.key.attack == POISON and siege.key.hostile == hostile and siege.held_out:
                 found[f"trigger_rate_{of}_poison_{siege.key.configuration}"] = siege.trigger_rate
     return found
+
+
+def _received(sieges: Sequence[Siege]) -> dict[str, float]:
+    """By attack: honest groups that arrived in a round, as a share of those among the same nodes without attackers."""
+    single = [siege for siege in sieges if not siege.key.scored and siege.played]
+    rates = {(siege.key.attack, siege.key.hostile): siege.honest_received / (siege.played or 1) for siege in single}
+    return {
+        f"{attack}, {hostile} hostile": rate / calm
+        for (attack, hostile), rate in rates.items()
+        if attack != NONE and (calm := rates.get((NONE, hostile)))
+    }
 
 
 def judgements_per_second(charter: Charter) -> float:
@@ -140,8 +157,8 @@ def table(sieges: Sequence[Siege]) -> str:
 
 
 def _trigger(sieges: Sequence[Siege], attack: str, hostile: int) -> float:
-    found = [siege.trigger_rate for siege in sieges if siege.key.attack == attack and siege.key.honest == NODES - hostile]
-    return stats.fmean(found) if found else 0.0
+    alike = [siege for siege in sieges if siege.key.scored and (siege.key.attack, siege.key.honest) == (attack, NODES - hostile)]
+    return stats.fmean(siege.trigger_rate for siege in alike) if alike else 0.0
 
 
 def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
@@ -156,7 +173,7 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
     for name in filter(None, arguments.bounds.split(",")):
         if name not in DEFAULTS:
             raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(DEFAULTS)}.")
-        for count in counts:
+        for count in sorted({ALONE, *counts}) if name == DEFAULT else counts:
             yield Key(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
                 split=arguments.split, scored=True,

@@ -44,6 +44,7 @@ TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes tak
 LAST = 20  # rounds in which the model's own words are searched for the planted phrase
 TRIGGER = PHRASE.strip()
 MET_S = 30.0  # until the honest nodes have met
+PATIENT = 20  # times the rounds that the honest nodes play on at most, until an attack was made in every round asked for
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,7 +85,9 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     held_out: tuple[float, ...]  # of each honest node at the end; empty where it was not measured
     trigger_rate: float  # share of the last rounds' own completions that hold the planted phrase
     costs: Costs
-    attacked: int | None = None  # rounds in which the hostile nodes did their worst; not counted in early sieges
+    attacked: int | None = None  # rounds in which the hostile nodes attacked; not counted in early sieges
+    tried: int | None = None  # attacks each hostile node made to the end; beside the poison, where all are made at once
+    played: int | None = None  # rounds of the honest nodes, more than asked for where an attack takes longer than one
     lost_for: dict[str, int] = {}  # reason -> honest records or groups; not counted in early sieges
 
     def __post_init__(self) -> None:
@@ -106,6 +109,7 @@ class Besieged:
         self.nodes: list[sapo.Node] = []
         self.words: Counter[bool] = Counter()
         self.trained_on = 0
+        self.played = 0
 
     @property
     def origins(self) -> set[bytes]:
@@ -135,6 +139,7 @@ class Besieged:
 
     def play(self, number: int) -> None:
         """Round `number` on every node."""
+        self.played = number + 1
         for node in self.nodes:
             for stage in sapo.play(number, epoch_at(time.time()), node, self.rules):
                 if isinstance(stage, sapo.Judged) and number >= self.key.rounds - LAST:
@@ -151,7 +156,9 @@ class Besieged:
         found = [held_out.measure(self.key.rounds, node, self.rules, self.questions) for node in self.nodes]
         return tuple(score.right / score.total for score in found)
 
-    def report(self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs, attacked: int) -> Siege:
+    def report(
+        self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs, call: "_Besiegers"
+    ) -> Siege:
         """What came of it, before the nodes are closed."""
         honest = self.origins
         arrived = [one for one in self.news if isinstance(one, GroupsArrived)]
@@ -171,7 +178,9 @@ class Besieged:
             held_out=scores,
             trigger_rate=self.words[True] / max(1, self.words.total()),
             costs=costs,
-            attacked=attacked,
+            attacked=call.done,
+            tried=call.tried,
+            played=self.played,
             lost_for=dict(Counter(one.reason for one in dropped if one.origin in honest)),
         )
 
@@ -198,16 +207,19 @@ async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit:
                 watching += [asyncio.ensure_future(swarm.run()) for swarm in besieged.swarms]
                 async with _besiegers(orders) as call:
                     before, peak = _cpu_seconds(besieged), 0.0
-                    for number in range(key.rounds):
+                    for number in range(key.rounds * (1 if key.attack == NONE or key.scored else PATIENT)):
+                        if number >= key.rounds and call.has_attacked(key.rounds):
+                            break
                         call(number)
                         await loop.run_in_executor(thread, besieged.play, number)
                         peak = max(peak, _memory_mb(besieged))
-                        told(number + 1)
+                        if number < key.rounds:
+                            told(number + 1)
                     spent = _cpu_seconds(besieged) - before
                 scores = await loop.run_in_executor(thread, besieged.scores)
                 crashes = sum(one.done() and not one.cancelled() and one.exception() is not None for one in watching)
-            costs = Costs(cpu_seconds=spent / key.rounds, memory_mb=peak, seconds=time.monotonic() - started)
-            return besieged.report(commit, scores, crashes, canary, costs, call.done)
+            costs = Costs(cpu_seconds=spent / besieged.played, memory_mb=peak, seconds=time.monotonic() - started)
+            return besieged.report(commit, scores, crashes, canary, costs, call)
         finally:
             for one in watching:
                 one.cancel()
@@ -250,7 +262,12 @@ class _Besiegers:
     def __init__(self, pipe: Pipe | None) -> None:
         self._pipe = pipe
         self._idle = True
-        self.done = 0
+        self.done, self.tried = 0, 0
+
+    def has_attacked(self, rounds: int) -> bool:
+        """In so many rounds, and made one attack to its end; nobody where no attack is ordered."""
+        self._listen()
+        return self._pipe is None or (self.done >= rounds and self.tried > 0)
 
     def __call__(self, number: int) -> None:
         """Those that are still busy are not told."""
@@ -261,7 +278,7 @@ class _Besiegers:
 
     def _listen(self) -> None:
         while self._pipe is not None and self._pipe.poll():
-            self._pipe.recv()
+            self.tried = self._pipe.recv()
             self._idle = True
             self.done += 1
 

@@ -1,12 +1,14 @@
 """The doors to the swarm, as the rest of a node sees them: peers themselves (`connection.py`), or gateways (`light.py`)."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from waggle.swarm.dht import Connected, PeerAway
 from waggle.swarm.traffic import Traffic
+
+DEPOSIT = 16_384  # bytes that a pull costs which brings nothing; through a gateway every pull, beside what it brings
 
 
 class Network(Protocol):
@@ -59,17 +61,30 @@ class Door(Protocol):
 
 
 async def fetch(
-    door: Door, traffic: Traffic, *, origin: bytes, via: Sequence[bytes], sha256: bytes, seconds: float, certificate: bytes
+    door: Door,
+    traffic: Traffic,
+    *,
+    origin: bytes,
+    via: Sequence[bytes],
+    sha256: bytes,
+    seconds: float,
+    certificate: bytes,
+    paid: Callable[[int], None],
 ) -> bytes:
     """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid.
 
+    `paid` is told how much came, whoever gave it and whatever it is; where a call was broken off, nobody knows how much did.
     Bytes of another hash are the origin's offence where it gives them itself; those of anybody else are passed over.
+    Raises PeerAway while there is no network of our own.
     """
     for giver in via or (origin,):
+        network, blob, size = door.dht, b"", DEPOSIT
         with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
-            blob = await door.dht.pull(giver, sha256, seconds, certificate)
-            traffic.received(len(blob))
-            traffic.pay(len(blob))
-            if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
-                return blob
+            blob = await network.pull(giver, sha256, seconds, certificate)
+            size = len(blob)
+            traffic.received(size)
+        traffic.pay(size)
+        paid(size)
+        if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
+            return blob
     return b""

@@ -20,9 +20,11 @@ from websockets.protocol import State
 
 from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
+from waggle.swarm import greeting
 from waggle.swarm.admission import CERTIFICATE_BYTES, Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.door import DEPOSIT
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.swarm.quota import Quota, all_allow
@@ -45,20 +47,20 @@ ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
 ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
 RANGE = 4.0  # times as much: all clients of one address range together
-DEPOSIT = 16_384  # bytes that every pull costs, also one that brings nothing
 PATIENCE_S = 4.0  # for one pull on its behalf
 
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 Digest = announcements.Digest
 
 
-class Welcome(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The gateway's first word: who it is, for which charter, and what to sign."""
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """The gateway's first word: who it is, for which charter, and what to sign. Later versions may add fields behind these."""
 
     protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     peer_id: PeerId
     charter: Digest
     nonce: Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+    version: greeting.Version = ""
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -225,7 +227,7 @@ class Gateway:
         if source and not self._greetings.allows(source.encode()):
             raise BadRecord("too many from there")
         nonce = os.urandom(NONCE_BYTES)
-        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, self._peer_id, self._charter, nonce)))
+        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, self._peer_id, self._charter, nonce, greeting.OURS)))
         hello = _hello.decode(await connection.recv(decode=False))
         if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce, hello.signature):
             raise BadRecord("not its key")

@@ -22,8 +22,9 @@ from waggle.swarm.judging import Judged, Watch, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
+from waggle.swarm.quota import Quota
 from waggle.swarm.traffic import PAY_S, Traffic
-from waggle.swarm.trust import Standing, Trust
+from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import NEWCOMERS, JudgedGroup
@@ -34,6 +35,7 @@ MAX_READ = 256  # announcements considered at one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
 SLOWER = 4.0  # times the tempo, while the pool holds plenty that promises to be of use
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
+MAX_PULL = 4 * 1024 * 1024  # bytes that one call brings, whatever was announced
 UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
 
 
@@ -54,6 +56,8 @@ class Gathering:
         trust: Trust,
         traffic: Traffic,
         depth: directory.Depth,
+        effort: Effort,
+        pulls: Quota,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
         heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
@@ -80,7 +84,7 @@ class Gathering:
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
-        self._effort = Effort()
+        self._effort, self._bytes = effort, pulls
         self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
@@ -115,7 +119,7 @@ class Gathering:
         self._heard(current)
         if self._held():
             return
-        resting = {origin for origin in current if self._effort.rests(self._party(origin))}
+        resting = {origin for origin in current if self._rests(self._trust.of(origin).payer)}
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided(), *resting},
@@ -125,6 +129,10 @@ class Gathering:
             random=self._random,
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
+
+    def _rests(self, payer: Party) -> bool:
+        """Whether it has had its part of the verifier's time, or of what is pulled."""
+        return self._effort.rests(payer) or not self._bytes.has(payer, 0)
 
     async def read(self, connection: Door) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
@@ -180,18 +188,27 @@ class Gathering:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
     def _begin(self, connection: Door, chosen: dict[bytes, Announcement], now: float) -> None:
-        """Pull from all of them at once, in the background: a slow one holds up neither the others nor the next look."""
+        """Pull from them at once, in the background: a slow one holds up neither the others nor the next look.
+
+        What was announced is only said: each is paid for as the largest until it is here. Who cannot is chosen at a later look.
+        """
         for origin, announced in chosen.items():
-            self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, now))
+            payer = self._trust.of(origin).payer
+            if self._bytes.has(payer, 0):
+                self._bytes.charge(payer, MAX_PULL)
+                self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, payer, now))
 
     def _finished(self) -> None:
         """Forget the pulls that have ended; raises what only a fault of ours can raise in one."""
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, now: float) -> None:
+    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, payer: Party, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
-            blob = await self._pull(connection, origin, announced)
+            try:
+                blob = await self._pull(connection, origin, announced, payer)
+            finally:
+                self._bytes.charge(payer, -MAX_PULL)  # what came is paid for
             if not blob:
                 return
             # Of all others one at most stands in line with those of trusted peers, which so wait for two records only.
@@ -199,12 +216,13 @@ class Gathering:
             async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
                 await self._accept(connection, origin, announced, blob, now)
 
-    async def _pull(self, connection: Door, origin: bytes, announced: Announcement) -> bytes:
+    async def _pull(self, connection: Door, origin: bytes, announced: Announcement, payer: Party) -> bytes:
         while not self._traffic.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
             connection, self._traffic, origin=origin, via=announced.via, sha256=announced.sha256,
             seconds=self._options.patience, certificate=self._admission.certificate(),
+            paid=lambda size: self._bytes.charge(payer, size),
         )  # fmt: skip
         if not blob:
             self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
@@ -215,7 +233,7 @@ class Gathering:
         if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
             with suppress(PeerAway):
                 await connection.meet()
-        party, watch = self._party(origin), Watch()
+        party, watch = self._trust.of(origin).payer, Watch()
         if self._held() or self._effort.rests(party):  # since it was chosen; it may be chosen again
             return
         self._remember((origin, announced.sha256))
@@ -226,12 +244,12 @@ class Gathering:
         try:
             judged = await asyncio.shield(self._judging)
         except BadRecord as bad:  # counted and told; the swarm goes on
-            self._effort.spent(party, watch.seconds)
             self._reject(origin, bad.title)
             return
         except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
             return
-        self._effort.spent(party, watch.seconds)
+        finally:  # also for a verifier that ended over what was sent
+            self._effort.spent(party, watch.seconds)
         if judged.reserved:
             self._reject(origin, "reserved question", judged.reserved)
         self._keep(origin, judged)
@@ -240,17 +258,12 @@ class Gathering:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
             return
-        source = _source(standing)
+        source = standing.party
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
             found = judged.record
             self._trust.received(origin, found.round, found.model, fresh)
             self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
-
-    def _party(self, origin: bytes) -> Party:
-        """Who answers for the time that a record takes: a trusted peer itself, else all that come from where it comes from."""
-        standing = self._trust.of(origin)
-        return origin if standing.trusted else _source(standing) or origin
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
         self._trust.rejected(origin, reason, count)
@@ -269,10 +282,6 @@ class Gathering:
             return []
         here = {peer.peer_id for peer in await connection.dht.peers()}
         return resters(self._unanswered, current, here, time.monotonic())
-
-
-def _source(standing: Standing) -> str:
-    return standing.source or ("" if standing.known else NEWCOMERS)
 
 
 def resters(

@@ -1,6 +1,7 @@
 """From a stranger's bytes to judged groups: hash, form, questions made again, reserved ones refused, rewards computed here."""
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,14 @@ from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record
+from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import JudgedGroup
-from waggle.tasks.questions import seed_of, split_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.group import TAGS, Completion, JudgedGroup, Verdict
+from waggle.tasks.questions import Question, seed_of, split_of
+from waggle.tasks.verifier import Verifier, batched
 
+AT_ONCE = 16  # questions made in one turn
+SEVERAL = Verdict(reward=0.0, reason="several answers")
 RECORD_S = 5.0  # for all groups of one record: hundreds of times what honest ones take
 
 
@@ -35,12 +39,17 @@ class Watch:
 
     @contextmanager
     def turn(self, verifier: Verifier) -> Iterator[None]:
+        """Raises VerifierGone where there is no child and none can be started: how long that takes is our own trouble."""
         with verifier.turn:
-            begun = time.monotonic()
+            verifier.revive()
+            begun, most = time.monotonic(), math.inf
             try:
                 yield
+            except VerifierGone:
+                most = verifying.STRANGERS_SECONDS
+                raise
             finally:
-                self.seconds += time.monotonic() - begun
+                self.seconds += min(time.monotonic() - begun, most)
 
 
 def judge(
@@ -74,17 +83,27 @@ def judge(
 def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -> tuple[JudgedGroup, ...]:
     digest = charter.digest
     keys = [(group.id.dataset, seed_of(digest, found.origin, group.id)) for group in found.groups]
-    judged = []
-    with watch.turn(verifier):
-        questions = verifier.questions(keys)
+    judged, questions = [], list[Question]()
+    for some in batched(keys, AT_ONCE):  # so that the round's own judging waits for these only
+        with watch.turn(verifier):
+            questions += verifier.questions(some)
     making = watch.seconds  # which is the charter's doing
     for group, question in zip(found.groups, questions, strict=True):
         if split_of(question.dataset, question.text) != "train":
             continue
-        # One group at a time, so that the round's own judging never waits for a whole record.
+        # One group at a time, for the same reason.
         with watch.turn(verifier):
             verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
         if watch.seconds - making > RECORD_S:
             raise BadRecord("takes too long to judge")
-        judged.append(JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=found.round, model=found.model))
+        counted = tuple(map(counts, group.completions, verdicts))
+        judged.append(JudgedGroup(group=group, question=question, verdicts=counted, round=found.round, model=found.model))
     return tuple(judged)
+
+
+def counts(completion: Completion, verdict: Verdict) -> Verdict:
+    """The verdict on a peer's completion: it earns nothing where it holds several answers, of which one alone was judged.
+
+    The others, wrong as they may be, would be taught along with it, and our model's own usual errors are not strange to it.
+    """
+    return SEVERAL if max(map(completion.text.count, TAGS)) > 1 else verdict

@@ -21,6 +21,7 @@ from websockets.exceptions import InvalidURI, WebSocketException
 
 from waggle.errors import UNREADABLE, BadRecord, CharterError, SwarmError
 from waggle.swarm import announcement as announcements
+from waggle.swarm import greeting
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import end, watch
 from waggle.swarm.dht import Connected, PeerAway
@@ -48,7 +49,7 @@ from waggle.swarm.shim import has_hivemind
 from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.web import CHARTER, GATEWAY, WAITING
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.charter import Charter
 
 MAX_ANSWER = 4 * 1024 * 1024
 CALL_S = 10.0
@@ -195,9 +196,8 @@ class Gates:
 
     async def read(self, _key: str) -> dict[bytes, bytes]:
         """What all of them show, put together."""
-        shown = {
-            address: self._verified(answer.listed) for address, answer in (await self._of_all(Directory)).items()
-        }  # fmt: skip
+        answers = await self._of_all(Directory)
+        shown = {address: self._verified(answer.listed) for address, answer in answers.items()}
         self._compare(shown)
         found: dict[bytes, bytes] = {}
         for origin, signed in itertools.chain.from_iterable(each.items() for each in shown.values()):
@@ -298,7 +298,9 @@ class LightConnection:
         tell: Callable[[News], None],
         joined: Callable[[], None],
         traffic: Traffic | None = None,
+        greeted: Callable[[bytes, str], None] = lambda peer_id, refusal: None,
     ) -> None:
+        self._greeted = greeted
         self._options = options
         self._identity = identity
         self._charter = charter
@@ -377,15 +379,18 @@ class LightConnection:
 
     async def _introduce(self, connection: ClientConnection, who: bytes) -> bytes:
         welcome = _welcome.decode(await connection.recv(decode=False))
-        if welcome.protocol != PROTOCOL or welcome.charter != self._charter:
-            raise PeerAway("a gateway to another swarm")
         if who and welcome.peer_id != who:
             raise PeerAway("another gateway than the address names")
+        if refusal := greeting.refusal(welcome, self._charter):
+            if who:  # else anybody may say this of anybody
+                self._greeted(welcome.peer_id, refusal)
+            raise PeerAway(f"a gateway that {refusal}")
         signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce)
         hello = Hello(self._identity.peer_id, self._admission.certificate(), signature)
         await connection.send(msgspec.msgpack.encode(hello))
         if not verify(welcome.peer_id, PROOF, signature, await connection.recv(decode=False)):
             raise PeerAway("a gateway that is not who it says")
+        self._greeted(welcome.peer_id, "")
         return welcome.peer_id
 
     def _say(self, reach: Reach) -> None:

@@ -17,10 +17,13 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door, fetch
+from waggle.swarm.effort import Effort
 from waggle.swarm.identity import Identity
+from waggle.swarm.judging import Watch
 from waggle.swarm.marks import MAX_NODES, Mark, Marks
 from waggle.swarm.news import News, RecordDropped, SheetsMarked
 from waggle.swarm.options import SwarmOptions
+from waggle.swarm.quota import Quota
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
@@ -51,6 +54,8 @@ class Marking:
         *,
         trust: Trust,
         traffic: Traffic,
+        effort: Effort,
+        pulls: Quota,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self.on = options.leaderboard
@@ -59,7 +64,7 @@ class Marking:
         self.marks = Marks(ranked=charter.is_private, clock=clock, known=marks_kept.read(options.marks, clock()))
         self._options, self._charter, self._identity, self._admission = options, charter, identity, admission
         self._verifier, self._tell, self._clock = verifier, tell, clock
-        self._trust, self._traffic, self._lodged = trust, traffic, lodged
+        self._trust, self._traffic, self._effort, self._bytes, self._lodged = trust, traffic, effort, pulls, lodged
         self._news = self.marks.sheets > 0  # something was marked that nobody was told of
         self._kept = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
         self._named: dict[bytes, Announcement] = {}  # who named a sheet, at the last look into the directory
@@ -120,9 +125,14 @@ class Marking:
         new = [
             (peer_id, each)
             for peer_id, each in sorted(self._named.items())
-            if peer_id not in left_alone and each.sheet != self._read.get(peer_id) and self.marks.epoch_of(peer_id) < epoch
+            if peer_id not in left_alone
+            and each.sheet != self._read.get(peer_id)
+            and self.marks.epoch_of(peer_id) < epoch
+            and not self._rests(peer_id)
         ]
         for peer_id, each in random.sample(new, min(len(new), ASKED)):
+            if self._rests(peer_id):  # for one asked just now; asked at a later look
+                continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
             try:
                 await self._ask(connection, peer_id, each)
@@ -133,12 +143,19 @@ class Marking:
         if now - self._kept[0] > KEEP_S:
             self._keep()
 
+    def _rests(self, peer_id: bytes) -> bool:
+        """Whether it has had its part of the verifier's time, or of what is pulled."""
+        payer = self._trust.of(peer_id).payer
+        return self._effort.rests(payer) or not self._bytes.has(payer, 0)
+
     async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
         if not self._traffic.may_receive():  # a limit that the person set
             return
+        payer = self._trust.of(peer_id).payer
         blob = self._lodged(said.sheet) or await fetch(
             connection, self._traffic, origin=peer_id, via=said.via, sha256=said.sheet,
             seconds=self._options.patience, certificate=self._admission.certificate(),
+            paid=lambda size: self._bytes.charge(payer, size),
         )  # fmt: skip
         if not blob:  # it gives no more for now
             return
@@ -164,17 +181,22 @@ class Marking:
         self._kept = time.monotonic(), self.marks.sheets
 
     async def _mark(self, found: Sheet) -> None:
-        self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found))
+        watch = Watch()
+        self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found, watch))
         try:
             self._count(found, await asyncio.shield(self._judging))
         except VerifierGone:  # our own trouble, which the verifier has told: nobody is to blame
             return
         except (CharterError, VerifierError) as error:
             raise BadRecord("cannot be judged") from error
+        finally:
+            self._effort.spent(self._trust.of(found.origin).payer, watch.seconds)
 
-    def _right(self, found: Sheet) -> int:
+    def _right(self, found: Sheet, watch: Watch) -> int:
         """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError."""
-        return right_of(found, self.exams.of(found.epoch), self._verifier)
+        exam = self.exams.of(found.epoch)
+        with watch.turn(self._verifier):
+            return right_of(found, exam, self._verifier)
 
     def _count(self, found: Sheet, right: int) -> None:
         mark = Mark(

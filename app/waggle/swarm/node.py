@@ -20,6 +20,7 @@ from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.directory import Depth
 from waggle.swarm.door import Door
+from waggle.swarm.effort import Effort
 from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
@@ -30,7 +31,7 @@ from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.quota import Shares
+from waggle.swarm.quota import PULL_BURST, PULL_RATE, Quota, Shares
 from waggle.swarm.record import Record
 from waggle.swarm.sent import Message, Sent
 from waggle.swarm.services import Services
@@ -89,18 +90,19 @@ class SwarmNode:
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._sent, depth = Sent(clock), Depth()
+        effort, pulls = Effort(), Quota(PULL_RATE, PULL_BURST)
         self._offers = Offers(
             identity, charter, self._admission, clock, options.tempo, self._sent, depth, sheet=lambda: self._marking.own
         )  # fmt: skip
         self._gateway = self._door_for_others()
         self._marking = Marking(
             options, charter, identity, self._admission, verifier, hear, clock,
-            trust=self._trust, traffic=self._traffic, lodged=self._gateway.get,
+            trust=self._trust, traffic=self._traffic, effort=effort, pulls=pulls, lodged=self._gateway.get,
         )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
-            pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, lodged=self._gateway.get,
-            mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
+            pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, effort=effort, pulls=pulls,
+            lodged=self._gateway.get, mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
         self._listing = asyncio.Lock()
@@ -110,7 +112,9 @@ class SwarmNode:
             options, identity, self._services(), hear, met=self._meet, joined=joined, trusted=self._trust.trusted
         )
         if is_light(options):
-            self._connection = LightConnection(options, identity, self._digest, self._admission, hear, joined, self._traffic)
+            self._connection = LightConnection(
+                options, identity, self._digest, self._admission, hear, joined, self._traffic, greeted=self._trust.greeted
+            )
         self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -11,6 +11,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import QuestionId
 
+CAPACITY = 256
 REMEMBERED = 20_000  # groups that were here before: each is trained on at most once
 
 Key = tuple[bytes, QuestionId]
@@ -23,7 +24,12 @@ class Pool:
     """
 
     def __init__(
-        self, charter: Charter, capacity: int = 256, clock: Callable[[], float] = time.time, *, crumb_span: float = CRUMB_SPAN
+        self,
+        charter: Charter,
+        capacity: int = CAPACITY,
+        clock: Callable[[], float] = time.time,
+        *,
+        crumb_span: float = CRUMB_SPAN,
     ) -> None:
         self._charter = charter
         self._capacity = capacity

@@ -4,8 +4,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from waggle.swarm.effort import Party
 from waggle.swarm.sources import RELAYED
 
+PULL_RATE, PULL_BURST = 1e6, 16e6  # bytes pulled of any one payer: many times what an honest one has to give
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
@@ -16,29 +18,32 @@ class Quota:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # peer id -> (left, at)
+        self._buckets: OrderedDict[Party, tuple[float, float]] = OrderedDict()  # who -> (left, at)
 
-    def has(self, peer_id: bytes, cost: float = 1.0) -> bool:
-        """Whether the peer may have so much now."""
-        return cost <= self._left(peer_id)
+    def has(self, who: Party, cost: float = 1.0) -> bool:
+        """Whether somebody may have so much now."""
+        return cost <= self._left(who)
 
-    def allows(self, peer_id: bytes, cost: float = 1.0) -> bool:
-        """Whether the peer may have so much now; if so it is counted."""
-        left = self._left(peer_id)
-        allowed = cost <= left
-        self._buckets[peer_id] = (left - cost if allowed else left, self._clock())
-        self._buckets.move_to_end(peer_id)
-        if len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
+    def allows(self, who: Party, cost: float = 1.0) -> bool:
+        """Whether somebody may have so much now; if so it is counted."""
+        allowed = self.has(who, cost)
+        self.charge(who, cost if allowed else 0.0)
         return allowed
 
-    def _left(self, peer_id: bytes) -> float:
+    def charge(self, who: Party, cost: float) -> None:
+        """Count so much, also where it is more than is left: that is paid off before there is any more."""
+        self._buckets[who] = (self._left(who) - cost, self._clock())
+        self._buckets.move_to_end(who)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+
+    def _left(self, who: Party) -> float:
         now = self._clock()
-        left, at = self._buckets.get(peer_id, (self._burst, now))
+        left, at = self._buckets.get(who, (self._burst, now))
         return min(self._burst, left + (now - at) * self._rate)
 
 
-def all_allow(*asked: tuple[Quota, bytes, float]) -> bool:
+def all_allow(*asked: tuple[Quota, Party, float]) -> bool:
     """Whether each of these quotas has so much left for whom it is asked; it is counted in all of them, or in none."""
     allowed = all(quota.has(who, cost) for quota, who, cost in asked)
     for quota, who, cost in asked if allowed else ():

@@ -22,7 +22,9 @@ MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memo
 MAX_MODEL = 64  # characters
 ZSTD_LEVEL = 3
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
-HIDDEN = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # control and bidirectional characters
+CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # bidirectional ones, too
+UNSEEN = "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # joiners alone are left, which scripts need
+HIDDEN = CONTROL + UNSEEN
 UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and halves of characters, which no tokenizer gives back
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]

@@ -38,6 +38,7 @@ def load_hivemind() -> types.SimpleNamespace:
         _shim()
         from google.protobuf.message import DecodeError
         from google.protobuf.wrappers_pb2 import BytesValue
+        from hivemind.dht import storage
         from hivemind.dht.node import DHTNode
         from hivemind.dht.protocol import DHTProtocol
         from hivemind.dht.routing import DHTID
@@ -52,7 +53,7 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.utils.serializer import MSGPackSerializer
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
-    _bound(DHTProtocol, MSGPackSerializer)
+    _bound(DHTProtocol, storage, MSGPackSerializer)
     _believe_one_by_one(DHTProtocol, DHTRecord, DictionaryDHTValue)
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
@@ -62,21 +63,37 @@ def load_hivemind() -> types.SimpleNamespace:
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
         dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
-        Storage=_storage(DHTLocalStorage, DictionaryDHTValue),
+        serializer=DHTProtocol.serializer, Storage=_storage(DHTLocalStorage, DictionaryDHTValue),
     )  # fmt: skip
 
 
-def _bound(protocol: Any, serializer: Any) -> None:
-    """Let the DHT unpack no value longer than a shard, in calls and in replies: hivemind unpacks before it asks the guard."""
+def _bound(protocol: Any, storage: Any, serializer: Any) -> None:
+    """Let the DHT unpack no value longer than a shard, nor one that is more than a dictionary of plain entries.
 
-    class Bounded(serializer):  # type: ignore[misc]
+    hivemind unpacks before it asks the guard, in calls and in replies. It begins anew for each tuple or dictionary in another:
+    a few hundred of them, one in the other, take more of the stack than the process has.
+    """
+    dictionary_code = serializer._ext_types[storage.DictionaryDHTValue]
+
+    class Plain(serializer):  # type: ignore[misc]
+        @classmethod
+        def _decode_ext_types(cls, type_code: int, data: bytes) -> Any:
+            raise ValueError("nothing that a node stores is nested so")
+
+    class Bounded(Plain):
         @classmethod
         def loads(cls, buffer: bytes) -> Any:
             if len(buffer) > MAX_VALUE:
                 raise ValueError("too large a value")
             return super().loads(buffer)
 
-    protocol.serializer = Bounded
+        @classmethod
+        def _decode_ext_types(cls, type_code: int, data: bytes) -> Any:
+            if type_code == dictionary_code:
+                return storage.DictionaryDHTValue.unpackb(data)  # by what `storage` calls its serializer
+            return super()._decode_ext_types(type_code, data)
+
+    storage.MSGPackSerializer, protocol.serializer = Plain, Bounded
 
 
 def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:

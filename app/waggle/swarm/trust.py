@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.rl.advantage import teaches
+from waggle.swarm.effort import Party
 from waggle.swarm.identity import name_of
 from waggle.swarm.sources import RELAYED, Route
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.group import NEWCOMERS, JudgedGroup
 
 MAX_PEERS = 500
 KNOWN_FROM = 3  # records that were judged here: up to then a peer is a newcomer
@@ -57,14 +58,30 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.records >= KNOWN_FROM
 
     @property
+    def party(self) -> str:
+        """Together with whom it is bounded: its address range, all newcomers where it has none; empty: it counts for itself."""
+        return self.source or ("" if self.known else NEWCOMERS)
+
+    @property
+    def payer(self) -> Party:
+        """Who answers for what is pulled, and the verifier's time: a trusted peer itself, else all from where it comes from.
+
+        A name that was never met is made faster than a connection: what comes under it costs nobody relayed.
+        """
+        if self.trusted:
+            return self.id
+        return self.connection if self.connection == "gone" and self.source == RELAYED else self.party or self.id
+
+    @property
     def barren(self) -> bool:
         """Whether most that rounds looked at taught nothing here, whatever its rewards promised: too strange, too long."""
         return self.idle >= TRUSTED_FROM and self.idle > self.used
 
     @property
     def trusted(self) -> bool:
-        """Whether it has been of use, and honest while it was."""
-        return self.known and self.useful >= max(TRUSTED_FROM, TRUSTED_SHARE * self.rejected, self.received / TRUSTED_PART)
+        """Whether it has been of use, by its rewards and to our rounds, and honest while it was."""
+        useful = self.useful >= max(TRUSTED_FROM, TRUSTED_SHARE * self.rejected, self.received / TRUSTED_PART)
+        return self.known and useful and not self.barren
 
 
 class Trust:

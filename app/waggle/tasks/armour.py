@@ -6,8 +6,8 @@ and code that runs at all can get round them. The limits and the filter are the 
 Left out: a library for the filter, for none is kept well enough to stand here: `seccompy` works, but is a beta of one
 small publisher, first released in September 2026; `pyseccomp` had its last release in January 2021 and wants the system's
 libseccomp; `landlock` has pre-releases only, and Landlock itself leaves modes, owners and (before Linux 6.12) signals alone.
-macOS has the limits alone, which let a file be moved, emptied or removed, and a program be started in the child's own place. A
-Windows job object is left out until it can be tried on Windows: there the tripwire and the parent's watchdog are all there is.
+macOS has the limits alone, which let a file be moved, emptied or removed, and a program be started in the child's own place.
+Windows has a job object (see job.py), which bounds memory and lets no process start; files and sockets are left to the tripwire.
 """
 
 import os
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal
 
-from waggle.tasks import refusals
+from waggle.tasks import job, refusals
 
 Sandbox = Literal["filtered", "limited", "tripwire"]
 
@@ -26,7 +26,11 @@ HARMLESS = frozenset({"builtins.id", "sys._getframe", "sys._getframemodulename",
 
 
 def limit_memory() -> None:
-    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap. macOS ignores this limit."""
+    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap.
+
+    macOS ignores this limit: there the parent ends a child that took as much (see child.py)."""
+    if sys.platform == "win32":
+        job.enter(job.limits(memory_bytes=MEMORY_BYTES))
     if sys.platform == "linux":
         import resource
 
@@ -37,10 +41,10 @@ def close_doors() -> Sandbox:
     """Give up for good what needs no more doing, and say how far this system goes along with that.
 
     `filtered`: new files, sockets, processes, programs, signals, and every change to a file that is there. `limited`: new files,
-    sockets and (but for root) processes. `tripwire`: nothing. Call it once everything is imported.
+    sockets and (but for root) processes; on Windows processes alone. `tripwire`: nothing. Call it once everything is imported.
     """
     if sys.platform == "win32":
-        return "tripwire"
+        return "limited" if job.enter(job.limits(alone=True)) else "tripwire"
     put_on = refusals.prepared()
     _limit()
     return "filtered" if put_on is not None and put_on() else "limited"

@@ -19,6 +19,7 @@ REASONING_GYM = "0.1.25"
 MAX_BYTES = 64 * 1024  # of a charter document
 LONGEST_COMPLETION = 20_000  # characters, under any charter
 
+LONGEST_NAME = 60
 LONGEST_TITLE = 40
 MODEL_HINT = 80  # characters
 
@@ -31,10 +32,17 @@ class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     settings: dict[str, Setting] = {}
 
 
+class _Said(msgspec.Struct, frozen=True):
+    """What can be read of a charter of any protocol, whatever else is in it."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    protocol: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] = PROTOCOL
+
+
 class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a swarm agrees on. `specialties` may hold at most 64: announcements carry them as a bitmask."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
     protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
     reasoning_gym: Annotated[str, msgspec.Meta(max_length=20)] = REASONING_GYM
     specialties: Annotated[tuple[Specialty, ...], msgspec.Meta(min_length=1, max_length=64)]
@@ -87,6 +95,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
     if len(document) > MAX_BYTES:
         raise CharterError("This charter is too large.", "Ask for the invite again: it was probably damaged.")
     try:
+        _check_protocol(msgspec.json.decode(document, type=_Said))  # first: another protocol may have other fields and limits
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
         raise CharterError(f"This charter cannot be read: {error}.") from error
@@ -112,11 +121,12 @@ def check(charter: Charter) -> None:
     hint = charter.model_hint or ""
     if not all(words.isprintable() for words in (charter.name, hint, *(specialty.title for specialty in charter.specialties))):
         raise CharterError("A charter's name, hint and titles are plain words on one line.")
+    if not all(letter.isprintable() or letter in "\n\t" for letter in charter.prompt):
+        raise CharterError("A charter's prompt is plain words: nothing hidden stands between them.")
     if charter.prompt.count("{question}") != 1:
         raise CharterError("A charter's prompt must contain {question} once.")
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
-    _check_protocol(charter)
     for name in names:
         if reason := audited.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
@@ -135,14 +145,15 @@ def _advice(name: str) -> str:
     return "Update Waggle, or have the charter corrected."
 
 
-def _check_protocol(charter: Charter) -> None:
-    if charter.protocol != PROTOCOL:
-        side = (
+def _check_protocol(said: _Said) -> None:
+    if said.protocol != PROTOCOL and said.name.isprintable():
+        name = said.name[:LONGEST_NAME]
+        raise CharterError(
+            f"{name} speaks protocol {said.protocol}, this Waggle speaks {PROTOCOL}.",
             "This swarm needs a newer Waggle: update this one."
-            if charter.protocol > PROTOCOL
-            else "This swarm is older: its members must update."
+            if said.protocol > PROTOCOL
+            else "This swarm is older: its members must update.",
         )
-        raise CharterError(f"{charter.name} speaks protocol {charter.protocol}, this Waggle speaks {PROTOCOL}.", side)
 
 
 def _starter(dataset: str, title: str, **settings: Any) -> Specialty:

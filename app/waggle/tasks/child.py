@@ -4,18 +4,21 @@ import os
 import queue
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
+import psutil
 
 import waggle
 from waggle import paths
 from waggle.tasks import wire
-from waggle.tasks.armour import TRIPPED
+from waggle.tasks.armour import MEMORY_BYTES, TRIPPED
 
+LOOK_SECONDS = 0.1  # between two looks at how much memory a child has taken: ordinary text is judged before the first
 GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
 KILL = 9  # the number of SIGKILL, which Windows does not name
 
@@ -45,7 +48,8 @@ class Child(Generic[Reply]):
                 return
 
     def ask(self, request: msgspec.Struct, seconds: float) -> Reply:
-        """The reply; raises EOFError when the child died or talks nonsense, and TimeoutError when it took too long.
+        """The reply; raises EOFError when the child died, talks nonsense or took too much memory (not every kernel refuses it
+        more), and TimeoutError when it took too long.
 
         Then it is ended: what it says too late must not be taken for the reply to another request.
         """
@@ -54,17 +58,36 @@ class Child(Generic[Reply]):
             raise Killed("the verifier is not running")
         try:
             wire.send(self.process.stdin, request)
-            frame = self._replies.get(timeout=seconds)
         except OSError as error:
-            raise self._end() from error
-        except queue.Empty:
-            self.end()
-            raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
+            raise self.ending() from error
+        frame = self._awaited(seconds)
         if frame is None:
-            raise self._end()
+            raise self.ending()
         return self._decode(frame)
 
-    def _end(self) -> EOFError:
+    def _awaited(self, seconds: float) -> bytes | None:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
+            except queue.Empty:
+                if time.monotonic() >= deadline:
+                    self.end()
+                    raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
+                if self._memory() > MEMORY_BYTES:
+                    self.end()
+                    raise EOFError(f"the verifier took more than {MEMORY_BYTES / 2**30:.0f} GiB") from None
+
+    def _memory(self) -> int:
+        """Bytes in use; none where it is gone."""
+        try:
+            found: int = psutil.Process(self.process.pid).memory_info().rss
+        except psutil.Error:
+            return 0
+        return found
+
+    def ending(self) -> EOFError:
+        """How the child ended, or why it must be ended."""
         try:
             code = self.process.wait(timeout=GONE_SECONDS)
         except subprocess.TimeoutExpired:

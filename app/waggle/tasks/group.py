@@ -8,6 +8,7 @@ from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
 
+TAGS = "<answer>", "</answer>"  # between which an answer stands
 RIGHT = 0.99  # rewards from here on count as a right answer
 
 

@@ -174,6 +174,12 @@ class Verifier:
             raise EOFError(f"a scorer tried {reply.event} on a text")
         return reply
 
+    def revive(self) -> None:
+        """Start the child again where it has ended: whoever asks next is not to blame. Raises VerifierGone."""
+        with self._lock:
+            if self._child.process.poll() is not None:
+                self._restart(str(self._child.ending()))
+
     def _restart(self, reason: str) -> None:
         """Raises VerifierGone; the next request tries again."""
         self._child.end()

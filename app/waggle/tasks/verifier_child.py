@@ -17,10 +17,10 @@ import msgspec
 
 from waggle.tasks import armour, rebinding, wire
 from waggle.tasks.charter import Specialty
-from waggle.tasks.group import RIGHT, UNJUDGED, Verdict
+from waggle.tasks.group import RIGHT, TAGS, UNJUDGED, Verdict
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
-OPEN, SHUT = "<answer>", "</answer>"
+OPEN, SHUT = TAGS
 PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
 CACHED = 4096  # entries
 CACHED_CHARACTERS = 32_000_000  # of their questions and answers: a stranger may have chosen large grids

@@ -1,7 +1,8 @@
 """Every decoder of bytes that are not our own, ready to be fuzzed: what it is begun with, and what must hold of what it reads.
 
 A decoder may read bytes or refuse them in its documented way; anything else that happens is a finding. Left out: what libraries
-decode for us (safetensors, tokenizers, transformers, SQLite, hivemind's protobuf), and the engine's history, which is SQLite.
+decode for us (safetensors, tokenizers, transformers, Jinja, SQLite, hivemind's protobuf), the engine's history, which is SQLite,
+and the list of newer versions, of which only the envelope is read before its signature.
 """
 
 import importlib
@@ -17,14 +18,18 @@ ROOMS = {
     "sheet": "swarm",
     "greeting": "swarm",
     "guard": "swarm",
+    "find_reply": "dht",
     "gateway": "swarm",
     "admission": "swarm",
     "address": "swarm",
     "invite": "swarm",
-    "identity": "swarm",
-    "known_peers": "swarm",
-    "standings": "swarm",
-    "marks": "swarm",
+    "lan": "swarm",
+    "swarm_book": "swarm_files",
+    "backup": "swarm_files",
+    "identity": "swarm_files",
+    "known_peers": "swarm_files",
+    "standings": "swarm_files",
+    "marks": "swarm_files",
     "charter": "tasks",
     "reply": "tasks",
     "settings": "settings",
@@ -32,6 +37,8 @@ ROOMS = {
     "recording": "protocol",
     "checkpoint": "policy",
     "stop_token": "policy",
+    "configuration": "policy",
+    "journal": "policy",
     "book": "book",
 }
 NAMES = tuple(ROOMS)

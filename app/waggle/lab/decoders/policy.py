@@ -1,4 +1,4 @@
-"""The decoders of the policy room: saved states, and the stop token of a model folder."""
+"""The decoders of the policy room: saved states, the journal behind them, and the configuration of a model folder."""
 
 import hashlib
 import shutil
@@ -7,12 +7,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import zstandard
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models
 
 from waggle.errors import CheckpointError, ModelError
 from waggle.lab.decoders import Decoder
 from waggle.policy import checkpoint as checkpoints
+from waggle.policy import configuration as configurations
+from waggle.policy import journal as journals
 from waggle.policy.checkpoint import Saved
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
@@ -74,6 +77,72 @@ def stop_token(scratch: Path) -> Decoder:
             assert refused.advice
 
     return Decoder((b'{"eos_token_id": 2}', b'{"eos_token_id": [2, 3], "model_type": "llama"}'), check)
+
+
+def configuration(scratch: Path) -> Decoder:
+    """The same file, as the network that is built from it: whatever is read can be computed with."""
+    path = scratch / "config.json"
+    small = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 10}
+    seeds = (
+        {**small, "model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "torch_dtype": "bfloat16"},
+        {**small, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 28},
+        {**small, "model_type": "qwen3", "head_dim": 4, "rope_parameters": {"rope_theta": 1e6}, "layer_types": ["full"]},
+    )
+
+    def check(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            found = configurations.read(scratch)
+        except ModelError as refused:
+            assert refused.advice
+            return
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            turns = found.frequencies()
+        assert turns.shape == (found.head_dim // 2,)
+        assert (np.isfinite(turns) & (turns > 0)).all()
+        assert 0.0 <= found.rms_norm_eps < np.inf
+        assert all(min(shape) > 0 for shape in found.weights().values())
+        assert found.bytes_per_token(4, recompute=True) > 0
+
+    return Decoder(tuple(map(msgspec.json.encode, seeds)), check)
+
+
+def journal(scratch: Path) -> Decoder:
+    """A journal: as it comes, and with the bytes as an entry whose sum agrees, which nobody would find by chance."""
+    root = scratch / "journals"
+    saved = Saved(round=4, step=3, epoch=1, charter="c", base="b")
+    tokens, numbers = np.zeros(2, "<i4").tobytes(), np.zeros(1, "<f4").tobytes()
+    lesson = journals.Lesson(prompt=tokens, completions=[tokens], advantage=numbers, weight=numbers, old_logp=None, returns=None)
+    entry = msgspec.msgpack.encode(journals.Entry(saved=saved, lessons=[lesson]))
+
+    def check(data: bytes) -> None:
+        _check_journal(root, data)
+        _check_journal(root, _entry(data) + _entry(entry))
+
+    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(journals.Entry(saved=saved))), check)
+
+
+def _check_journal(root: Path, content: bytes) -> None:
+    """What is read is read again once the rest is cut off, of which a copy stays."""
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    path = root / "journal-r00000003"
+    path.write_bytes(content)
+    before = _entries(root)
+    aside = journals.mend(root, 3)
+    assert aside is None or aside.read_bytes() == content
+    assert content.startswith(path.read_bytes())
+    assert _entries(root) == before
+    assert journals.mend(root, 3) is None
+
+
+def _entries(root: Path) -> list[bytes]:
+    return [msgspec.msgpack.encode(each) for each in journals.entries(root, 3, "base")]  # as bytes: NaN is not equal to itself
+
+
+def _entry(content: bytes) -> bytes:
+    body = zstandard.ZstdCompressor(level=1).compress(content)
+    return journals.HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
 
 
 def _sums(files: dict[str, bytes]) -> bytes:

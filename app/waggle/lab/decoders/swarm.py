@@ -1,4 +1,4 @@
-"""The decoders of the swarm room: what the network and invite links bring, and three files."""
+"""The decoders of the swarm room: what the network and invite links bring."""
 
 import contextlib
 import hashlib
@@ -8,45 +8,40 @@ from pathlib import Path
 
 import msgspec
 import zstandard
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waggle.errors import UNREADABLE, BadRecord, IdentityError, SwarmError
+from waggle.errors import UNREADABLE, BadRecord, SwarmError
 from waggle.lab.decoders import Decoder
+from waggle.lab.decoders.swarm_files import NOW, owner
 from waggle.swarm import address as addresses
 from waggle.swarm import admission as admissions
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory, marks_kept
+from waggle.swarm import directory
 from waggle.swarm import gateway as gateways
 from waggle.swarm import greeting as greetings
 from waggle.swarm import guard as guards
 from waggle.swarm import identity as identities
 from waggle.swarm import invite as invites
-from waggle.swarm import known_peers as met
 from waggle.swarm import record as records
 from waggle.swarm import sheet as sheets
-from waggle.swarm import standings as kept_standings
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
-from waggle.swarm.marks import Mark, Marks
+from waggle.swarm.lan import MAX_ADDRESS, MAX_FOUND, Lan
 from waggle.swarm.record import Record
 from waggle.swarm.sheet import Sheet
-from waggle.swarm.trust import Trust
 from waggle.tasks.charter import PROTOCOL, first_swarm
 from waggle.tasks.exam import QUESTIONS
 from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import QuestionId, epoch_at
 
 CHARTER = first_swarm()
-NOW = 1_800_000_000.0
 UNSIGNED = bytes(identities.SIGNATURE_BYTES)
 HEADER = struct.Struct("<dBB")  # of an entry to fuzz: expiry, bytes of the key, bytes of the subkey
 
 
 def announcement(scratch: Path) -> Decoder:
     """Bytes that stand in the directory; also with a true signature, which nobody would find by chance."""
-    signer = _signer(scratch)
+    signer = owner(scratch)
     body = msgspec.msgpack.encode(_announced())
 
     def check(data: bytes) -> None:
@@ -63,7 +58,7 @@ def announcement(scratch: Path) -> Decoder:
 
 def guard(scratch: Path) -> Decoder:
     """Entries of the DHT: as they come, and with the bytes as a body signed by the one whose place it is."""
-    signer = _signer(scratch)
+    signer = owner(scratch)
     good = _entry(signer, msgspec.msgpack.encode(_announced()))
 
     def check(data: bytes) -> None:
@@ -81,11 +76,11 @@ def guard(scratch: Path) -> Decoder:
 
 def gateway(scratch: Path) -> Decoder:
     """What a gateway and its client say to each other."""
-    signer = _signer(scratch)
+    signer = owner(scratch)
     pack, digest = msgspec.msgpack.encode, hashlib.sha256(b"").digest()
     blob = pack(_announced()) + UNSIGNED
     words = (
-        gateways.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateways.NONCE_BYTES)),
+        gateways.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateways.NONCE_BYTES), greetings.OURS),
         gateways.Hello(signer.peer_id, b"", UNSIGNED),
         gateways.Directory(1),
         gateways.Announce(2, blob),
@@ -106,7 +101,7 @@ def gateway(scratch: Path) -> Decoder:
 
 def admission(scratch: Path) -> Decoder:
     """Certificates of a private swarm: as they come, and signed with its key."""
-    peer_id, key = _signer(scratch).peer_id, bytes(range(32))
+    peer_id, key = owner(scratch).peer_id, bytes(range(32))
     private = msgspec.structs.replace(CHARTER, admission=admissions.public_of(key))
     gate = admissions.Admission(private, peer_id, clock=lambda: NOW)
     good = admissions.issue(key, private.digest, peer_id, NOW + 60)
@@ -123,7 +118,7 @@ def admission(scratch: Path) -> Decoder:
 
 def record(scratch: Path) -> Decoder:
     """Blobs of strangers: as they come, and as the inside of a blob, because nobody mutates through a compression."""
-    origin = _signer(scratch).peer_id
+    origin = owner(scratch).peer_id
     compressor = zstandard.ZstdCompressor(level=1)
 
     def check(data: bytes) -> None:
@@ -135,7 +130,7 @@ def record(scratch: Path) -> Decoder:
 
 def sheet(scratch: Path) -> Decoder:
     """Answer sheets: as they come, and as the inside of one, truly signed."""
-    signer = _signer(scratch)
+    signer = owner(scratch)
     compressor = zstandard.ZstdCompressor(level=1)
 
     def check(data: bytes) -> None:
@@ -153,7 +148,7 @@ def sheet(scratch: Path) -> Decoder:
 
 def address(scratch: Path) -> Decoder:
     """Addresses that peers, settings and links name."""
-    peer = _signer(scratch).peer_id
+    peer = owner(scratch).peer_id
     text = identities.text_of(peer)
 
     def check(data: bytes) -> None:
@@ -174,7 +169,7 @@ def address(scratch: Path) -> Decoder:
 
 def invite(scratch: Path) -> Decoder:
     """Links that somebody sent."""
-    seed = f"/dns4/seed.example.org/tcp/4001/p2p/{identities.text_of(_signer(scratch).peer_id)}"
+    seed = f"/dns4/seed.example.org/tcp/4001/p2p/{identities.text_of(owner(scratch).peer_id)}"
 
     def check(data: bytes) -> None:
         try:
@@ -184,45 +179,39 @@ def invite(scratch: Path) -> Decoder:
             return
         assert len(found.charter) == 32
         assert len(found.key) in (0, 32)
-        assert 1 <= len(found.seeds) <= invites.MAX_SEEDS
+        assert len(found.seeds) + len(found.gateways) >= 1
+        assert len(found.seeds) <= invites.MAX_SEEDS
+        assert len(found.gateways) <= invites.MAX_GATEWAYS
         assert all(map(addresses.is_address, found.seeds))
+        assert all(map(addresses.is_gateway, found.gateways))
         assert invites.read(invites.write(found)) == found
 
     plain = invites.write(Invite(charter=CHARTER.digest, seeds=(seed,)))
     private = invites.write(Invite(charter=CHARTER.digest, seeds=(seed, seed.replace("4001", "4002")), key=bytes(range(32))))
-    return Decoder((plain.encode(), private.encode(), plain.replace("/dns4", "%2Fdns4").encode()), check)
+    gateways = invites.write(
+        Invite(charter=CHARTER.digest, seeds=(), gateways=("wss://a.example.org/gateway", "ws://[2001:db8::1]:80/gateway"))
+    )
+    return Decoder((plain.encode(), private.encode(), plain.replace("/dns4", "%2Fdns4").encode(), gateways.encode()), check)
 
 
-def identity(scratch: Path) -> Decoder:
-    """The key file; also with the public half mended, which nobody would find by chance."""
-    signer, path = _signer(scratch), scratch / "identity.key"
-
-    def check(data: bytes) -> None:
-        for content in (data, _mended(data)):
-            path.write_bytes(content)
-            try:
-                found = identities.load_or_create(path)
-            except IdentityError as refused:
-                assert refused.advice
-                continue
-            assert identities.verify(found.peer_id, b"fuzz\0", b"message", found.sign(b"fuzz\0", b"message"))
-            assert identities.peer_id_of(identities.text_of(found.peer_id)) == found.peer_id
-
-    return Decoder((signer.path.read_bytes(),), check)
-
-
-def known_peers(scratch: Path) -> Decoder:
-    """The file of addresses met lately: never an error."""
-    path = scratch / "known_peers.json"
+def lan(scratch: Path) -> Decoder:
+    """What others on the local network say of themselves: an address, a line feed, a charter, and the next of them."""
+    own, suggested = owner(scratch), list[str]()
+    place = f"/ip4/192.168.1.2/tcp/4001/p2p/{identities.text_of(identities.PEER_ID_PREFIX + bytes(32))}"
 
     def check(data: bytes) -> None:
-        path.write_bytes(data)
-        known = met.read(path)
-        assert len(known) <= met.MAX_KEPT
-        kept = met.keep(path, known, ["/ip4/192.0.2.1/tcp/1"])
-        assert met.read(path) == kept or len(data) > met.MAX_BYTES // 2
+        suggested.clear()
+        network, lines = Lan(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
+        for told, said in zip(lines[::2], (*lines[1::2], b""), strict=False):
+            network.hear({b"address": told, b"charter": said})
+            network.hear({b"address": told, b"charter": CHARTER.digest.hex().encode()})
+        assert len(suggested) == len(set(suggested)) <= MAX_FOUND
+        assert all(len(each) <= MAX_ADDRESS and addresses.is_address(each) for each in suggested)
+        assert not any(addresses.peer_of(each) == own.peer_id for each in suggested)
 
-    return Decoder((b"[]", b'["/ip4/192.0.2.1/tcp/4001/p2p/12D3", "/a\\u00e9\\n"]'), check)
+    own_place = f"/ip4/192.168.1.2/tcp/4001/p2p/{identities.text_of(own.peer_id)}"
+    said = f"{place}\n{CHARTER.digest.hex()}\n"
+    return Decoder((said.encode(), (said + said.replace("4001", "4002")).encode(), own_place.encode()), check)
 
 
 def greeting(_scratch: Path) -> Decoder:
@@ -239,62 +228,12 @@ def greeting(_scratch: Path) -> Decoder:
     return Decoder((mine, msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER.digest, b"", b"", {"more": 1}])), check)
 
 
-def standings(scratch: Path) -> Decoder:
-    """The file of standings: never an error, and nothing in it is lost."""
-    path, trust = scratch / "standings.json", Trust(clock=lambda: NOW)
-    signer = _signer(scratch)
-    trust.rejected(signer.peer_id, "too long")
-    trust.choose(signer.peer_id, "muted")
-
-    def check(data: bytes) -> None:
-        path.write_bytes(data)
-        known = kept_standings.read(path)
-        if known is None:
-            assert path.with_suffix(".damaged").read_bytes() == data
-            return
-        after = Trust(clock=lambda: NOW, known=known)
-        after.rejected(signer.peer_id, "malformed")
-        kept_standings.write(path, after.all())
-        assert kept_standings.read(path) == after.all()
-
-    return Decoder((b"[]", msgspec.json.encode(trust.all())), check)
-
-
-def marks(scratch: Path) -> Decoder:
-    """The file of marks: never an error, and whatever is believed of it can be drawn."""
-    path = scratch / "marks.msgpack"
-    mark = Mark(origin=_signer(scratch).peer_id, epoch=epoch_at(NOW), round=7, learned=3, model="starter", right=4, total=16)
-
-    def check(data: bytes) -> None:
-        path.write_bytes(data)
-        known = Marks(ranked=True, clock=lambda: NOW, known=marks_kept.read(path, NOW))
-        assert all(point.right <= point.total for curve in known.comparison().curves for point in curve.points)
-        marks_kept.write(path, known.newest(marks_kept.MOST))
-        assert marks_kept.read(path, NOW) == known.newest(marks_kept.MOST)
-
-    return Decoder((b"\x90", msgspec.msgpack.encode([mark])), check)
-
-
 @dataclass(frozen=True)
 class _Entry:
     key: bytes
     subkey: bytes
     value: bytes
     expiration_time: float
-
-
-def _signer(scratch: Path) -> Identity:
-    """Always the same key, so that a corpus keeps its meaning."""
-    path = scratch / "signer.key"
-    if not path.exists():
-        path.write_bytes(_mended(identities.FILE_PREFIX + bytes(64)))
-    return identities.load_or_create(path)
-
-
-def _mended(content: bytes) -> bytes:
-    seed = content[4:36].ljust(32, b"\0")
-    public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return content[:4] + seed + public + content[68:]
 
 
 def _announced() -> Announcement:

@@ -1,0 +1,39 @@
+"""The decoder of what strangers answer to a search of the DHT, where hivemind reads it: before the guard sees any entry."""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from waggle.lab.decoders import Decoder
+from waggle.swarm import shim
+
+DICTIONARY, TUPLE = 0x50, 0x40  # the extensions of msgpack that hivemind reads
+NESTED = 50  # of them in a seed: a few times as many end a process that follows them
+
+
+def find_reply(scratch: Path) -> Decoder:
+    """Values of the DHT: as they come, and as the inside of a dictionary."""
+    serializer = shim.load_hivemind().serializer
+
+    def check(data: bytes) -> None:
+        for value in (data, _extension(DICTIONARY, data)):
+            with suppress(Exception):  # hivemind's callers take any for no answer, but no end of the process
+                serializer.loads(value)
+
+    entry = msgspec.msgpack.encode([None, time.time(), [[bytes(38), bytes(100), time.time()]]])
+    seeds = (_extension(DICTIONARY, entry), entry, msgspec.msgpack.encode(bytes(38)))
+    return Decoder((*seeds, *(nested(code, NESTED) for code in (DICTIONARY, TUPLE))), check)
+
+
+def nested(code: int, times: int) -> bytes:
+    """Extensions of msgpack, one in the other: what no honest node sends."""
+    data = b"\x90"
+    for _ in range(times):
+        data = _extension(code, b"\x91" + data)
+    return data
+
+
+def _extension(code: int, data: bytes) -> bytes:
+    return msgspec.msgpack.encode(msgspec.msgpack.Ext(code, data))

@@ -1,0 +1,62 @@
+"""A job object of Windows around this process: the kernel lets it have no more memory, and start no other process.
+
+As Microsoft's documentation of `SetInformationJobObject` says; no process can leave a job. Not tried on Windows yet: where the
+system refuses, nothing is claimed and nothing else changes.
+"""
+
+import ctypes
+import sys
+
+EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
+ACTIVE_PROCESSES, PROCESS_MEMORY = 0x8, 0x100  # JOB_OBJECT_LIMIT_...
+
+
+class Basic(ctypes.Structure):
+    """JOBOBJECT_BASIC_LIMIT_INFORMATION; a DWORD has 32 bits everywhere."""
+
+    _fields_ = (
+        ("PerProcessUserTimeLimit", ctypes.c_int64),
+        ("PerJobUserTimeLimit", ctypes.c_int64),
+        ("LimitFlags", ctypes.c_uint32),
+        ("MinimumWorkingSetSize", ctypes.c_size_t),
+        ("MaximumWorkingSetSize", ctypes.c_size_t),
+        ("ActiveProcessLimit", ctypes.c_uint32),
+        ("Affinity", ctypes.c_size_t),
+        ("PriorityClass", ctypes.c_uint32),
+        ("SchedulingClass", ctypes.c_uint32),
+    )
+
+
+class Extended(ctypes.Structure):
+    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+    _fields_ = (
+        ("BasicLimitInformation", Basic),
+        ("IoInfo", ctypes.c_uint64 * 6),  # reserved
+        ("ProcessMemoryLimit", ctypes.c_size_t),
+        ("JobMemoryLimit", ctypes.c_size_t),
+        ("PeakProcessMemoryUsed", ctypes.c_size_t),
+        ("PeakJobMemoryUsed", ctypes.c_size_t),
+    )
+
+
+def limits(*, memory_bytes: int = 0, alone: bool = False) -> Extended:
+    """What a job allows each of its processes: memory that it commits, and whether there may be others beside it."""
+    found = Extended(ProcessMemoryLimit=memory_bytes)
+    basic = found.BasicLimitInformation
+    basic.LimitFlags = (PROCESS_MEMORY if memory_bytes else 0) | (ACTIVE_PROCESSES if alone else 0)
+    basic.ActiveProcessLimit = int(alone)
+    return found
+
+
+def enter(wanted: Extended) -> bool:
+    """Put this process into a job of its own, inside those that it is in already; False where the system says no."""
+    if sys.platform != "win32":
+        return False
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    kernel.SetInformationJobObject.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
+    kernel.AssignProcessToJobObject.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+    job = kernel.CreateJobObjectW(None, None)  # never closed: it lasts as long as the process in it
+    set_ = job and kernel.SetInformationJobObject(job, EXTENDED_LIMITS, ctypes.byref(wanted), ctypes.sizeof(wanted))
+    return bool(set_ and kernel.AssignProcessToJobObject(job, kernel.GetCurrentProcess()))
