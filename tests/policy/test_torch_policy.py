@@ -1,5 +1,10 @@
 """The torch policy against plain autograd on separate sequences, for every architecture."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +19,17 @@ from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 from waggle.rl.noise import uniforms
 
 STOP = 1
+SMAPS = Path("/proc/self/smaps")  # of Linux: a line of flags for each piece of memory
+LARGE_PAGES = """
+import re
+import torch
+import waggle.policy.torch_policy
+tensor = torch.ones(4 << 20)
+for piece in re.split(r"\\n(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read()):
+    first, last = (int(one, 16) for one in piece.split(" ", 1)[0].split("-"))
+    if first <= tensor.data_ptr() < last:
+        print(re.search("VmFlags:(.*)", piece)[1])
+"""
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -315,3 +331,10 @@ def test_what_libraries_say_for_want_of_memory_is_understood(error):
 def test_a_fault_is_not_taken_for_want_of_memory(error):
     with pytest.raises(type(error)), memory_errors():
         raise error
+
+
+@pytest.mark.skipif(not SMAPS.exists() or "VmFlags" not in SMAPS.read_text(), reason="where Linux says it")
+def test_linux_is_asked_for_large_pages_for_large_tensors():
+    environment = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
+    flags = subprocess.check_output([sys.executable, "-c", LARGE_PAGES], env=environment, text=True).split()
+    assert "hg" in flags

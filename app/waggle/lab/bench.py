@@ -83,6 +83,8 @@ def _measured(cell: str, side: str) -> dict[str, object]:
     environment = os.environ | {
         "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"
     }  # fmt: skip
+    if side != "waggle":
+        environment["THP_MEM_ALLOC_ENABLE"] = "0"  # torch as it comes, not as Waggle's policy room sets it
     done = subprocess.run(
         [sys.executable, "-m", "waggle.lab.bench_child", cell, side], env=environment, capture_output=True, text=True
     )
