@@ -23,13 +23,12 @@ from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.rl.advantage import teaches
 from waggle.sapo.lesson import external_draft
-from waggle.swarm import directory, effort, gathering
+from waggle.swarm import directory, gathering
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.effort import REST, Party
 from waggle.swarm.greeting import Greeting
 from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import TOGETHER, WORK_RATE, Joint, Payers
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST, CALLS_RATE
 from waggle.swarm.trust import DOUBT_S
@@ -144,15 +143,15 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
     hostile = [await attacker(name) for name in ("busy", "busier")]
     worked: list[float] = []
-    count = victim.node._gathering._effort.spent
+    account = victim.node._gathering._accounts.work = Joint(WORK_RATE, 0.0, TOGETHER)
+    count = account.charge
 
-    def spent(party: Party, seconds: float) -> None:
-        count(party, seconds)
-        if party == NEWCOMERS:
+    def charge(payers: Payers, seconds: float) -> None:
+        count(payers, seconds)
+        if payers[1] == NEWCOMERS:
             worked.append(seconds)
 
-    monkeypatch.setattr(victim.node._gathering._effort, "spent", spent)
-    monkeypatch.setattr(effort, "SAVED_S", 0.0)
+    monkeypatch.setattr(account, "charge", charge)
     slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
 
     def made(each: Attacker, number: int) -> Payload:
@@ -178,7 +177,9 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
         await asyncio.sleep(8.0)
     finally:
         flood.cancel()
-    assert sum(worked[1:]) < (time.monotonic() - began) / REST + max(worked), "what was judged last is paid for afterwards"
+    assert sum(worked[1:]) < (time.monotonic() - began) * TOGETHER * WORK_RATE + max(worked), (
+        "what was judged last is paid for afterwards"
+    )
 
 
 async def test_a_dripping_peer_holds_nobody_up(
@@ -209,7 +210,7 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path
 ) -> None:
     looking = victim.node._gathering
-    looking._bytes = Quota(rate=0.0, burst=1e6)
+    looking._accounts.pulls = Joint(rate=0.0, burst=1e6, times=1.0)
     be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
     first, second = await attacker("first name"), await attacker("second name")
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))

@@ -29,14 +29,13 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.effort import Effort
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import Gates, LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.pool import Pool
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Accounts
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.web import Web
@@ -429,8 +428,8 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
             await ear.hear(ReachFound, lambda news: news.peers == 2)
             gathering = Gathering(
                 chosen, charter, member, identity.peer_id, verifier, ear, time.time,
-                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(), effort=Effort(),
-                pulls=Quota(1.0, 1.0),
+                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(),
+                accounts=Accounts(),
             )  # fmt: skip
             assert (await gathering._read(node)).keys() == known.keys()
             assert traffic.came == 2 * sum(len(peer_id) + len(signed) for peer_id, signed in known.items())

@@ -14,7 +14,7 @@ from swarm.live import Ear, answered, be_of_use, fresh_identity, judged, options
 from waggle.errors import VerifierGone
 from waggle.lab import attacks
 from waggle.lab.attacks import Scene
-from waggle.swarm import effort, record
+from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import Connected, PeerAway
 from waggle.swarm.door import DEPOSIT
@@ -22,7 +22,7 @@ from waggle.swarm.gathering import MAX_PULL, Gathering, promising, resters
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
-from waggle.swarm.quota import PULL_BURST, PULL_RATE, Quota
+from waggle.swarm.quota import PULL_RATE, TOGETHER, Accounts, Joint
 from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.sources import Route
 from waggle.tasks.charter import Charter
@@ -31,6 +31,7 @@ from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.verifier import Verifier
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
+QUICK_S = 0.001  # a slow record takes longer than four times this
 UNANSWERED = {b"peer": (100.0, b"1" * 32)}  # until when it rests, and for which payload
 
 
@@ -72,6 +73,10 @@ class Listener:
         return self.node._gathering
 
     @property
+    def accounts(self) -> Accounts:
+        return self.gathering._accounts
+
+    @property
     def heard(self) -> list[bytes]:
         return [news.origin for news in self.ear.all(GroupsArrived)]
 
@@ -110,10 +115,10 @@ def listener(tmp_path: Path, charter: Charter, verifier: Verifier) -> Listener:
 
 
 @pytest.mark.parametrize("source", ["", "8.8.4.0/24"])
-async def test_slow_answers_of_ever_new_names_are_judged_once_and_then_all_that_come_from_there_rest(
-    listener: Listener, monkeypatch: pytest.MonkeyPatch, source: str
+async def test_slow_answers_of_ever_new_names_are_judged_until_their_part_is_used_up_and_then_all_from_there_rest(
+    listener: Listener, source: str
 ) -> None:
-    monkeypatch.setattr(effort, "SAVED_S", 1.0)
+    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)  # the first uses up both
     hostile = [listener.met(f"hostile {number}", source) for number in range(4)]
     for number, peer in enumerate([*hostile, *hostile]):
         await listener.pull(peer.peer_id, listener.slow(peer, number))
@@ -127,7 +132,7 @@ async def test_slow_answers_of_ever_new_names_are_judged_once_and_then_all_that_
 async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effort, "SAVED_S", 0.0)
+    listener.accounts.work = Joint(0.0, 0.0, TOGETHER)
     judge = listener.verifier.judge_strangers
 
     def end(answers: Iterable[tuple[Question, Completion]]) -> None:
@@ -137,23 +142,44 @@ async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     monkeypatch.setattr(listener.verifier, "judge_strangers", end)
     hostile = listener.met("hostile", "8.8.4.0/24")
     await listener.pull(hostile.peer_id, listener.slow(hostile))
-    assert listener.gathering._effort.rests("8.8.4.0/24")
+    assert not listener.accounts.work.has(listener.node._trust.of(hostile.peer_id).payers)
     assert not listener.ear.heard, "it is our own trouble"
 
 
-async def test_a_trusted_peer_answers_for_itself_alone_whoever_else_comes_from_there(
-    listener: Listener, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("source", ["", "relay"])
+async def test_a_stranger_that_was_slow_rests_and_no_other_that_comes_from_there(listener: Listener, source: str) -> None:
+    listener.accounts.work = Joint(0.0, QUICK_S, 1e6)  # together they have 1000 s
+    hostile, honest = listener.met("hostile", source), listener.met("honest", source)
+    await listener.pull(hostile.peer_id, listener.slow(hostile))
+    await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
+    await listener.pull(honest.peer_id, listener.honest(honest))
+    assert listener.heard == [hostile.peer_id, honest.peer_id]
+
+
+async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and_leave_others_theirs(listener: Listener) -> None:
+    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)
+    crowd = [listener.met(f"false friend {number}", "8.8.4.0/24") for number in range(3)]
+    friend = listener.met("friend", "8.8.8.0/24")
+    for peer in (*crowd, friend):
+        be_of_use(listener.node._trust, peer.peer_id)
+    for peer in crowd:
+        await listener.pull(peer.peer_id, listener.slow(peer))
+    await listener.pull(friend.peer_id, listener.honest(friend))
+    assert listener.heard == [crowd[0].peer_id, friend.peer_id]
+
+
+@pytest.mark.parametrize("source", ["8.8.4.0/24", "relay"])
+async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_from_there(
+    listener: Listener, source: str
 ) -> None:
-    monkeypatch.setattr(effort, "SAVED_S", 1.0)
-    hostile, friend = listener.met("hostile", "relay"), listener.met("friend", "relay")
+    listener.accounts.work = Joint(0.0, QUICK_S, 1e6)
+    hostile, friend = listener.met("hostile", source), listener.met("friend", source)
     be_of_use(listener.node._trust, friend.peer_id)
     await listener.pull(hostile.peer_id, listener.slow(hostile))
-    await listener.pull(friend.peer_id, listener.honest(friend))
-    assert listener.heard == [hostile.peer_id, friend.peer_id]
-
+    await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
     await listener.pull(friend.peer_id, listener.slow(friend))
     await listener.pull(friend.peer_id, listener.slow(friend, 2))
-    assert listener.heard[2:] == [friend.peer_id], "its own slow record counts"
+    assert listener.heard == [hostile.peer_id, friend.peer_id], "its own slow record counts"
 
 
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:
@@ -225,26 +251,26 @@ async def look(gathering: Gathering, network: Flood) -> int:
 
 async def test_names_that_send_more_than_they_announced_keep_others_waiting_for_seconds_only(listener: Listener) -> None:
     now, network, waited = 1000.0, Flood(listener.charter), [0]
-    listener.gathering._bytes = Quota(PULL_RATE, PULL_BURST, clock=lambda: now)
+    listener.gathering._accounts = Accounts(clock=lambda: now)
     for _ in range(40):
         if await look(listener.gathering, network):
             waited.append(0)
         waited[-1] += 1
         now += 1.0
-    assert max(waited) <= 1 + MAX_PULL / PULL_RATE
+    assert max(waited) <= 1 + MAX_PULL / (TOGETHER * PULL_RATE)
     assert network.pulled > 10
 
 
 async def test_whoever_announces_much_is_chosen_as_early_as_whoever_announces_next_to_nothing(listener: Listener) -> None:
     pulled = []
     for size in (1, MAX_BLOB):
-        listener.gathering._bytes = Quota(0.0, 1.0)
+        listener.accounts.pulls = Joint(0.0, 1.0, TOGETHER)
         pulled.append(await look(listener.gathering, Flood(listener.charter, size)))
     assert pulled == [1, 1]
 
 
 async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(listener: Listener) -> None:
-    listener.gathering._bytes = Quota(0.0, 1.0)
+    listener.accounts.pulls = Joint(0.0, 1.0, TOGETHER)
     assert await look(listener.gathering, Flood(listener.charter)) == 1
     relayed = listener.met("relayed", "relay", "relay")
     await listener.pull(relayed.peer_id, listener.honest(relayed))
@@ -254,7 +280,7 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
     network, traffic = Flood(listener.charter), listener.node._traffic
     network.breaks_off, traffic.limit = True, 1000.0
-    listener.gathering._bytes = Quota(0.0, 1.5 * DEPOSIT)
+    listener.accounts.pulls = Joint(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
     assert await look(listener.gathering, network) == 1
     assert not traffic.may_receive()
     traffic.limit = None

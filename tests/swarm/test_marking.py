@@ -11,7 +11,7 @@ import pytest
 from swarm.live import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
 from swarm.test_sheet import packed
 from waggle.swarm import announcement as announcements
-from waggle.swarm import effort, greeting, sheet
+from waggle.swarm import greeting, sheet
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import Identity, text_of
@@ -20,7 +20,7 @@ from waggle.swarm.marks import Comparison, Entrant
 from waggle.swarm.news import RecordDropped, SheetsMarked, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.offers import Offer
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import TOGETHER, Joint
 from waggle.swarm.record import Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
@@ -210,13 +210,14 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
         await dht.close()
 
 
-async def test_whoever_has_sheets_marked_rests_for_it_and_so_do_the_ever_new_names_from_there(
-    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(effort, "SAVED_S", 0.0)
-    monkeypatch.setattr(effort, "REST", 1e6)
+@pytest.mark.parametrize(("times", "strangers"), [(0.0, [False, True]), (1e9, [True, True])])
+async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon_as_they_used_up_what_they_have_together(
+    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    times: float, strangers: list[bool],
+) -> None:  # fmt: skip
     reader = await start("reader")  # looks only when the test does
     marking, friend = reader.node._marking, fresh_identity(tmp_path, "friend")
+    marking._accounts.work = Joint(0.0, 1e-6, times)
     be_of_use(marking._trust, friend.peer_id)
     writers = [friend, *(fresh_identity(tmp_path, name) for name in ("new", "newer"))]
     blobs = [packed(each, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16) for each in writers]
@@ -228,7 +229,8 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_so_do_the_ever_new_nam
 
     marked = [marking.marks.epoch_of(each.peer_id) == exam.epoch for each in writers]
     assert marked[0], "it answers for itself"
-    assert sorted(marked[1:]) == [False, True]
+    assert sorted(marked[1:]) == strangers
+    assert all(marking._accounts.rest(marking._trust.of(each.peer_id).payers) for each in writers)
 
 
 async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, charter: Charter, tmp_path: Path) -> None:
@@ -242,11 +244,11 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
             pulled.append(peer_id)
             return bytes(2 * sheet.MAX_BYTES)
 
-    marking._bytes = reader.node._gathering._bytes = Quota(0.0, 1.0)
+    marking._accounts.pulls = Joint(0.0, 1.0, TOGETHER)
     marking.heard({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
     await marking._look(Flood())
     assert len(pulled) == 1
-    assert marking._rests(pulled[0])
+    assert marking._accounts.rest(marking._trust.of(pulled[0]).payers)
 
 
 async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:
@@ -263,7 +265,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
             return b""
 
     crowd = [os.urandom(len(honest)) for _ in range(500)]
-    marking._effort.spent(reader.node._trust.of(crowd[0]).payer, 1e6)
+    marking._accounts.work.charge(reader.node._trust.of(crowd[0]).payers, 1e6)
     marking.heard(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
     await marking._look(Asked())
     assert asked == [honest]

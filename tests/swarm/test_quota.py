@@ -1,7 +1,9 @@
 """A quota bounds what one peer may ask, whatever others do."""
 
+import pytest
+
 from waggle.swarm import quota
-from waggle.swarm.quota import Quota, Shares, all_allow
+from waggle.swarm.quota import WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
 
 ONE, OTHER = b"one", b"other"
@@ -45,6 +47,44 @@ def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
     assert not all_allow((own, OTHER, 8.0), (of_range, b"range", 8.0))
     assert not all_allow((own, ONE, 7.0), (of_range, b"range", 7.0))
     assert all_allow((own, OTHER, 7.0), (of_range, b"range", 7.0))
+
+
+def test_whoever_had_too_much_rests_by_itself_and_a_crowd_as_a_whole_until_it_is_paid_off() -> None:
+    now = 0.0
+    joint = Joint(rate=1.0, burst=2.0, times=4.0, clock=lambda: now)
+    joint.charge((ONE, "all"), 7.0)
+    assert [joint.has(payers) for payers in ((ONE, "all"), (OTHER, "all"))] == [False, True]
+    joint.charge((OTHER, "all"), 7.0)
+    assert [joint.has(payers) for payers in ((b"new", "all"), (b"new", "others"))] == [False, True]
+    now = 1.5
+    assert joint.has((b"new", "all"))
+    now = 4.5
+    assert not joint.has((ONE, "all"))
+    now = 5.0
+    assert joint.has((ONE, "all"))
+
+
+@pytest.mark.parametrize(("crowd", "share"), [(False, 0.05), (True, 0.2)])
+def test_ever_new_names_have_a_fifth_of_the_verifiers_time_and_one_name_a_twentieth(crowd: bool, share: float) -> None:
+    now, worked = 0.0, 0.0
+    accounts = Accounts(clock=lambda: now)
+    while now < 10_000.0:
+        now += 1.0
+        payers = str(now) if crowd else ONE, "newcomers"
+        if not accounts.rest(payers):
+            accounts.work.charge(payers, 5.0)
+            worked += 5.0
+    assert worked / now == pytest.approx(share, rel=0.02)
+
+
+def test_honest_records_never_make_anybody_rest() -> None:
+    now = 0.0
+    accounts = Accounts(clock=lambda: now)
+    for _ in range(1000):
+        accounts.work.charge((ONE, ONE), WORK_BURST / 50)  # of 128 groups
+        accounts.pulls.charge((ONE, ONE), 400e3)  # ten times as much as those come to
+        now += 1.0
+        assert not accounts.rest((ONE, ONE))
 
 
 def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:

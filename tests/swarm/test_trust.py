@@ -4,6 +4,8 @@ import pytest
 
 from swarm.live import be_of_use, judged
 from waggle.swarm.identity import name_of
+from waggle.swarm.quota import Payers
+from waggle.swarm.sources import Route
 from waggle.swarm.trust import (
     DOUBT_S,
     FORGIVEN_S,
@@ -15,6 +17,7 @@ from waggle.swarm.trust import (
     Standing,
     Trust,
 )
+from waggle.tasks.group import NEWCOMERS
 
 PEER = bytes([1]) * 38
 
@@ -168,11 +171,33 @@ def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trai
     trust.connected({PEER: ("direct", "8.8.4.0/24")})
     be_of_use(trust, PEER)
     trust.idle(PEER, TRUSTED_FROM - 1)
-    assert (trust.trusted(), trust.of(PEER).payer) == ({PEER}, PEER)
+    assert (trust.trusted(), trust.of(PEER).payers) == ({PEER}, (PEER, "8.8.4.0/24"))
     trust.idle(PEER, 1)
-    assert (trust.trusted(), trust.of(PEER).payer) == (set(), "8.8.4.0/24")
+    assert (trust.trusted(), trust.of(PEER).payers) == (set(), ("8.8.4.0/24", "8.8.4.0/24"))
     trust.used(PEER, TRUSTED_FROM)
     assert trust.trusted() == {PEER}
+
+
+@pytest.mark.parametrize(
+    ("route", "source", "trusted", "payers"),
+    [
+        ("direct", "8.8.4.0/24", False, ("8.8.4.0/24", "8.8.4.0/24")),
+        ("direct", "8.8.4.0/24", True, (PEER, "8.8.4.0/24")),
+        ("relay", "relay", False, (PEER, "relay")),
+        ("relay", "relay", True, (PEER, "trusted relay")),
+        ("lan", "", False, (PEER, NEWCOMERS)),
+        ("lan", "", True, (PEER, "trusted ")),
+        ("gone", "relay", False, (PEER, "gone")),
+    ],
+)
+def test_a_range_answers_for_its_strangers_and_any_other_stranger_for_itself_and_both_with_all_from_there(
+    route: Route, source: str, trusted: bool, payers: Payers
+) -> None:
+    trust = Trust()
+    trust.connected({PEER: (route, source)})
+    if trusted:
+        be_of_use(trust, PEER)
+    assert trust.of(PEER).payers == payers
 
 
 def test_an_unknown_way_counts_as_relayed_until_it_is_seen() -> None:

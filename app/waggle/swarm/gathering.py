@@ -17,12 +17,11 @@ from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door, fetch
-from waggle.swarm.effort import Effort, Party
 from waggle.swarm.judging import Judged, Watch, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Accounts, Payers
 from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
@@ -56,8 +55,7 @@ class Gathering:
         trust: Trust,
         traffic: Traffic,
         depth: directory.Depth,
-        effort: Effort,
-        pulls: Quota,
+        accounts: Accounts,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
         heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
@@ -84,7 +82,7 @@ class Gathering:
         self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
-        self._effort, self._bytes = effort, pulls
+        self._accounts = accounts
         self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
@@ -119,7 +117,7 @@ class Gathering:
         self._heard(current)
         if self._held():
             return
-        resting = {origin for origin in current if self._rests(self._trust.of(origin).payer)}
+        resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided(), *resting},
@@ -129,10 +127,6 @@ class Gathering:
             random=self._random,
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
-
-    def _rests(self, payer: Party) -> bool:
-        """Whether it has had its part of the verifier's time, or of what is pulled."""
-        return self._effort.rests(payer) or not self._bytes.has(payer, 0)
 
     async def read(self, connection: Door) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
@@ -193,22 +187,22 @@ class Gathering:
         What was announced is only said: each is paid for as the largest until it is here. Who cannot is chosen at a later look.
         """
         for origin, announced in chosen.items():
-            payer = self._trust.of(origin).payer
-            if self._bytes.has(payer, 0):
-                self._bytes.charge(payer, MAX_PULL)
-                self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, payer, now))
+            payers = self._trust.of(origin).payers
+            if self._accounts.pulls.has(payers):
+                self._accounts.pulls.charge(payers, MAX_PULL)
+                self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, payers, now))
 
     def _finished(self) -> None:
         """Forget the pulls that have ended; raises what only a fault of ours can raise in one."""
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, payer: Party, now: float) -> None:
+    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
             try:
-                blob = await self._pull(connection, origin, announced, payer)
+                blob = await self._pull(connection, origin, announced, payers)
             finally:
-                self._bytes.charge(payer, -MAX_PULL)  # what came is paid for
+                self._accounts.pulls.charge(payers, -MAX_PULL)  # what came is paid for
             if not blob:
                 return
             # Of all others one at most stands in line with those of trusted peers, which so wait for two records only.
@@ -216,13 +210,13 @@ class Gathering:
             async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
                 await self._accept(connection, origin, announced, blob, now)
 
-    async def _pull(self, connection: Door, origin: bytes, announced: Announcement, payer: Party) -> bytes:
+    async def _pull(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
         while not self._traffic.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
             connection, self._traffic, origin=origin, via=announced.via, sha256=announced.sha256,
             seconds=self._options.patience, certificate=self._admission.certificate(),
-            paid=lambda size: self._bytes.charge(payer, size),
+            paid=lambda size: self._accounts.pulls.charge(payers, size),
         )  # fmt: skip
         if not blob:
             self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
@@ -233,8 +227,8 @@ class Gathering:
         if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
             with suppress(PeerAway):
                 await connection.meet()
-        party, watch = self._trust.of(origin).payer, Watch()
-        if self._held() or self._effort.rests(party):  # since it was chosen; it may be chosen again
+        payers, watch = self._trust.of(origin).payers, Watch()
+        if self._held() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
@@ -249,7 +243,7 @@ class Gathering:
         except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
             return
         finally:  # also for a verifier that ended over what was sent
-            self._effort.spent(party, watch.seconds)
+            self._accounts.work.charge(payers, watch.seconds)
         if judged.reserved:
             self._reject(origin, "reserved question", judged.reserved)
         self._keep(origin, judged)

@@ -17,13 +17,12 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import Door, fetch
-from waggle.swarm.effort import Effort
 from waggle.swarm.identity import Identity
 from waggle.swarm.judging import Watch
 from waggle.swarm.marks import MAX_NODES, Mark, Marks
 from waggle.swarm.news import News, RecordDropped, SheetsMarked
 from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Quota
+from waggle.swarm.quota import Accounts
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
@@ -54,8 +53,7 @@ class Marking:
         *,
         trust: Trust,
         traffic: Traffic,
-        effort: Effort,
-        pulls: Quota,
+        accounts: Accounts,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self.on = options.leaderboard
@@ -64,7 +62,7 @@ class Marking:
         self.marks = Marks(ranked=charter.is_private, clock=clock, known=marks_kept.read(options.marks, clock()))
         self._options, self._charter, self._identity, self._admission = options, charter, identity, admission
         self._verifier, self._tell, self._clock = verifier, tell, clock
-        self._trust, self._traffic, self._effort, self._bytes, self._lodged = trust, traffic, effort, pulls, lodged
+        self._trust, self._traffic, self._accounts, self._lodged = trust, traffic, accounts, lodged
         self._news = self.marks.sheets > 0  # something was marked that nobody was told of
         self._kept = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
         self._named: dict[bytes, Announcement] = {}  # who named a sheet, at the last look into the directory
@@ -128,10 +126,10 @@ class Marking:
             if peer_id not in left_alone
             and each.sheet != self._read.get(peer_id)
             and self.marks.epoch_of(peer_id) < epoch
-            and not self._rests(peer_id)
+            and not self._accounts.rest(self._trust.of(peer_id).payers)
         ]
         for peer_id, each in random.sample(new, min(len(new), ASKED)):
-            if self._rests(peer_id):  # for one asked just now; asked at a later look
+            if self._accounts.rest(self._trust.of(peer_id).payers):  # for one asked just now; asked at a later look
                 continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
             try:
@@ -143,19 +141,14 @@ class Marking:
         if now - self._kept[0] > KEEP_S:
             self._keep()
 
-    def _rests(self, peer_id: bytes) -> bool:
-        """Whether it has had its part of the verifier's time, or of what is pulled."""
-        payer = self._trust.of(peer_id).payer
-        return self._effort.rests(payer) or not self._bytes.has(payer, 0)
-
     async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
         if not self._traffic.may_receive():  # a limit that the person set
             return
-        payer = self._trust.of(peer_id).payer
+        payers = self._trust.of(peer_id).payers
         blob = self._lodged(said.sheet) or await fetch(
             connection, self._traffic, origin=peer_id, via=said.via, sha256=said.sheet,
             seconds=self._options.patience, certificate=self._admission.certificate(),
-            paid=lambda size: self._bytes.charge(payer, size),
+            paid=lambda size: self._accounts.pulls.charge(payers, size),
         )  # fmt: skip
         if not blob:  # it gives no more for now
             return
@@ -190,7 +183,7 @@ class Marking:
         except (CharterError, VerifierError) as error:
             raise BadRecord("cannot be judged") from error
         finally:
-            self._effort.spent(self._trust.of(found.origin).payer, watch.seconds)
+            self._accounts.work.charge(self._trust.of(found.origin).payers, watch.seconds)
 
     def _right(self, found: Sheet, watch: Watch) -> int:
         """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError."""

@@ -20,7 +20,6 @@ from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.directory import Depth
 from waggle.swarm.door import Door
-from waggle.swarm.effort import Effort
 from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
@@ -31,7 +30,7 @@ from waggle.swarm.news import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.swarm.offers import Offers
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.pool import Pool
-from waggle.swarm.quota import PULL_BURST, PULL_RATE, Quota, Shares
+from waggle.swarm.quota import Accounts, Shares
 from waggle.swarm.record import Record
 from waggle.swarm.sent import Message, Sent
 from waggle.swarm.services import Services
@@ -90,18 +89,18 @@ class SwarmNode:
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
         self._sent, depth = Sent(clock), Depth()
-        effort, pulls = Effort(), Quota(PULL_RATE, PULL_BURST)
+        accounts = Accounts()
         self._offers = Offers(
             identity, charter, self._admission, clock, options.tempo, self._sent, depth, sheet=lambda: self._marking.own
         )  # fmt: skip
         self._gateway = self._door_for_others()
         self._marking = Marking(
             options, charter, identity, self._admission, verifier, hear, clock,
-            trust=self._trust, traffic=self._traffic, effort=effort, pulls=pulls, lodged=self._gateway.get,
+            trust=self._trust, traffic=self._traffic, accounts=accounts, lodged=self._gateway.get,
         )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
-            pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, effort=effort, pulls=pulls,
+            pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
             lodged=self._gateway.get, mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
         )  # fmt: skip
         self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}

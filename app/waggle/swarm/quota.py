@@ -4,10 +4,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from waggle.swarm.effort import Party
 from waggle.swarm.sources import RELAYED
 
-PULL_RATE, PULL_BURST = 1e6, 16e6  # bytes pulled of any one payer: many times what an honest one has to give
+Party = str | bytes  # an address range, all newcomers, or one peer
+Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
+
+PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one has to give
+WORK_RATE, WORK_BURST = 1 / 20, 2.0  # seconds of the verifier's: an honest record takes a twentieth of one
+TOGETHER = 4.0  # times as much of both: all from one place
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
@@ -49,6 +53,39 @@ def all_allow(*asked: tuple[Quota, Party, float]) -> bool:
     for quota, who, cost in asked if allowed else ():
         quota.allows(who, cost)
     return allowed
+
+
+class Joint:
+    """A quota of each payer, and `times` as much of all together with whom it pays. Paid for afterwards, by both.
+
+    So whoever took too much rests by itself first, and a crowd of made-up names rests as a whole.
+    """
+
+    def __init__(self, rate: float, burst: float, times: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._own, self._all = Quota(rate, burst, clock), Quota(times * rate, times * burst, clock)
+
+    def has(self, payers: Payers) -> bool:
+        """Whether neither has to pay off anything first."""
+        own, together = payers
+        return self._own.has(own, 0) and self._all.has(together, 0)
+
+    def charge(self, payers: Payers, cost: float) -> None:
+        """Count so much, which may be more than is left."""
+        own, together = payers
+        self._own.charge(own, cost)
+        self._all.charge(together, cost)
+
+
+class Accounts:
+    """What peers have had: bytes pulled of them, and the verifier's seconds. Nobody knows either before it is spent."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pulls = Joint(PULL_RATE, PULL_BURST, TOGETHER, clock)
+        self.work = Joint(WORK_RATE, WORK_BURST, TOGETHER, clock)
+
+    def rest(self, payers: Payers) -> bool:
+        """Whether they have had their part of either."""
+        return not (self.pulls.has(payers) and self.work.has(payers))
 
 
 class Shares:

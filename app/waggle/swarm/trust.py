@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.rl.advantage import teaches
-from waggle.swarm.effort import Party
 from waggle.swarm.identity import name_of
+from waggle.swarm.quota import Payers
 from waggle.swarm.sources import RELAYED, Route
 from waggle.tasks.group import NEWCOMERS, JudgedGroup
 
@@ -63,14 +63,19 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.source or ("" if self.known else NEWCOMERS)
 
     @property
-    def payer(self) -> Party:
-        """Who answers for what is pulled, and the verifier's time: a trusted peer itself, else all from where it comes from.
+    def payers(self) -> Payers:
+        """Who answers for what is pulled, and the verifier's time, and together with whom: see `Joint`.
 
-        A name that was never met is made faster than a connection: what comes under it costs nobody relayed.
+        An address range has one owner: all its strangers are one payer, and those trusted, who pay for themselves, have a bound
+        together with them. Strangers who are relayed, or at home, know nothing of each other: each pays for itself, and only a
+        crowd rests as a whole. A name never met is made faster than a connection: what comes under it costs nobody relayed.
         """
+        if self.source not in ("", RELAYED):
+            return self.id if self.trusted else self.source, self.source
         if self.trusted:
-            return self.id
-        return self.connection if self.connection == "gone" and self.source == RELAYED else self.party or self.id
+            return self.id, f"trusted {self.source}"
+        gone = self.connection == "gone" and self.source == RELAYED
+        return self.id, self.connection if gone else self.source or NEWCOMERS
 
     @property
     def barren(self) -> bool:
