@@ -33,7 +33,7 @@ from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import Gates, LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
-from waggle.swarm.node import SwarmNode
+from waggle.swarm.node import BYTES_BURST, BYTES_RATE, SwarmNode
 from waggle.swarm.pool import Pool
 from waggle.swarm.quota import Accounts
 from waggle.swarm.traffic import Traffic
@@ -316,6 +316,96 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         assert msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).blob == gateway.DONE
         assert len(asked) == 4
         assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
+
+
+async def asked(connection: ClientConnection, question: gateway.Ask) -> bytes:
+    await connection.send(msgspec.msgpack.encode(question))
+    async with asyncio.timeout(SOON):
+        return msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).blob
+
+
+@asynccontextmanager
+async def clients(address: str, folder: Path, count: int) -> AsyncIterator[list[tuple[Identity, ClientConnection]]]:
+    """So many that a gateway has let in."""
+    async with contextlib.AsyncExitStack() as stack:
+        here = [
+            (fresh_identity(folder, f"client {number}"), await stack.enter_async_context(connect(address)))
+            for number in range(count)
+        ]
+        for who, connection in here:
+            await introduce(connection, who)
+            await connection.recv()
+        yield here
+
+
+@pytest.mark.parametrize(("times", "second"), [(1e9, b"payload"), (1.0, b"")])
+async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_clients_the_gateway_its_own(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, second: bytes
+) -> None:
+    assert gateway.ALL * gateway.PASSED_RATE <= BYTES_RATE / 2
+    assert gateway.ALL * gateway.PASSED_BURST <= BYTES_BURST / 2
+    for name, value in {"PASSED_RATE": 0.0, "PASSED_BURST": 1.0, "ALL": times, "PATIENCE_S": 0.0}.items():
+        monkeypatch.setattr(gateway, name, value)
+    blob, lender, one, other = b"payload", fresh_identity(tmp_path, "lender"), bytes([1]) * 38, bytes([2]) * 38
+
+    async def pull(_peer_id: bytes, _sha256: bytes, _seconds: float) -> bytes:
+        return blob
+
+    async with lending(charter, lender, pull=pull) as (address, _), clients(address, tmp_path, 2) as ((_, greedy), (_, modest)):
+
+        def of(peer_id: bytes) -> gateway.Pull:
+            return gateway.Pull(1, peer_id, hashlib.sha256(blob).digest())
+
+        assert [await asked(greedy, of(one)) for _ in range(2)] == [blob, b""]
+        assert await asked(modest, of(one)) == second
+        assert await asked(greedy, of(other)) == blob
+        assert [await asked(greedy, of(lender.peer_id)) for _ in range(2)] == [blob, blob], "what is ours we need not ask for"
+
+
+async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "PATIENCE_S", SOON)
+    given, pulling = asyncio.Event(), 0
+
+    async def pull(_peer_id: bytes, _sha256: bytes, _seconds: float) -> bytes:
+        nonlocal pulling
+        pulling += 1
+        await given.wait()
+        return b"payload"
+
+    lender, origin = fresh_identity(tmp_path, "lender"), bytes(38)
+    ask = gateway.Pull(1, origin, hashlib.sha256(b"payload").digest())
+    async with lending(charter, lender, pull=pull) as (address, lent), clients(address, tmp_path, 12) as here:
+        asking = asyncio.gather(*(asked(connection, ask) for _, connection in here))
+        async with asyncio.timeout(SOON):
+            while pulling < gateway.ALL * gateway.PASSED_BURST / gateway.MAX_BLOB:
+                await asyncio.sleep(0.01)
+        assert not lent._passed.has((b"another", origin)), "each counts as the largest until it is here"
+        given.set()
+        assert await asking == [b"payload"] * 12
+
+
+async def test_a_client_announces_so_often_and_leaves_others_their_part(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "ANNOUNCES_RATE", 0.0)
+    monkeypatch.setattr(gateway, "ANNOUNCES_BURST", 0.5)  # of all, 4
+
+    async def announce(*_: object) -> bool:
+        return True
+
+    def made(who: Identity) -> gateway.Announce:
+        said = Announcement(
+            charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
+            expires=int((time.time() + 200) * 1000),
+        )  # fmt: skip
+        return gateway.Announce(1, announcements.signed(said, who))
+
+    lender = fresh_identity(tmp_path, "lender")
+    async with lending(charter, lender, announce=announce) as (address, _), clients(address, tmp_path, 6) as here:
+        done = [await asked(connection, made(who)) for who, connection in [here[0], here[0], *here[1:]]]
+    assert done == [gateway.DONE, b"", *[gateway.DONE] * 4, b""]
 
 
 async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_oldest(

@@ -27,7 +27,7 @@ from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import DEPOSIT
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
-from waggle.swarm.quota import Quota, all_allow
+from waggle.swarm.quota import Joint, Quota, all_allow
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.sources import source_of
 from waggle.tasks.charter import PROTOCOL
@@ -44,7 +44,9 @@ KEPT = 3  # payloads of one client: the newest, the one before it, and its answe
 MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_LISTED = 256  # announcements in one answer
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
-ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes
+ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes, which count it as ours
+PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled of any one peer for one client
+ALL = 8.0  # times as much of both, for all clients: half of what that peer gives us is left for ourselves
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
 RANGE = 4.0  # times as much: all clients of one address range together
 PATIENCE_S = 4.0  # for one pull on its behalf
@@ -118,6 +120,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 DONE = b"1"
+CLIENTS = "all clients"
 _hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Ask)
 
 
@@ -151,7 +154,7 @@ class Gateway:
         self._listed, self._announce, self._pull = listed, announce, pull
         self._asks, self._bytes = Quota(ASKS_RATE, ASKS_BURST), Quota(BYTES_RATE, BYTES_BURST)
         self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
-        self._announces = Quota(ANNOUNCES_RATE, ANNOUNCES_BURST)
+        self._announces, self._passed = Joint(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL), Joint(PASSED_RATE, PASSED_BURST, ALL)
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
         self._clients: dict[bytes, ServerConnection] = {}
         self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
@@ -262,8 +265,9 @@ class Gateway:
                     found = list((await self._listed()).items())[:MAX_LISTED]
                     return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in found))
                 case Announce():
-                    if not self._announces.allows(peer_id):
+                    if not self._announces.has((peer_id, CLIENTS)):
                         return Answer(ask.id)
+                    self._announces.charge((peer_id, CLIENTS), 1.0)
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     self._shares(peer_id)
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
@@ -279,9 +283,27 @@ class Gateway:
     async def _fetched(self, client: bytes, ask: Pull) -> bytes:
         if not self._may_move(client, DEPOSIT):
             return b""
-        blob = self.get(ask.sha256) or await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+        blob = self.get(ask.sha256) or await self._passed_on(client, ask)
         fits = hashlib.sha256(blob).digest() == ask.sha256 and self._may_move(client, len(blob))
         return self._give(client, ask.sha256, blob) if fits else b""
+
+    async def _passed_on(self, client: bytes, ask: Pull) -> bytes:
+        """From its origin, which counts it as ours: as the largest there is, until it is here. Waits for its turn for a while."""
+        if ask.peer_id == self._peer_id:
+            return await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+        payers, until = (client + ask.peer_id, ask.peer_id), time.monotonic() + PATIENCE_S
+        while not self._passed.has(payers):
+            if time.monotonic() > until:
+                return b""
+            await asyncio.sleep(1 / ASKS_RATE)
+        self._passed.charge(payers, MAX_BLOB)
+        size = DEPOSIT
+        try:
+            blob = await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+            size += len(blob)
+            return blob
+        finally:
+            self._passed.charge(payers, size - MAX_BLOB)
 
     def _may_move(self, client: bytes, size: int) -> bool:
         """Whether so much may come from, or go to, a client now: new names do not bring new shares without end."""
