@@ -34,7 +34,6 @@ TITLES = {
 LONGEST = 1500  # characters of a question that a small model can be asked
 SLOWEST = 0.2  # seconds of making one: eight are made a round
 SAMPLES = 12
-USUAL = 1000  # a setting may be as large as this, or as the largest that reasoning-gym or Waggle itself sets
 
 
 def settings(dataset: str, level: str) -> dict[str, Any] | None:
@@ -91,21 +90,17 @@ def line(dataset: str) -> dict[str, Any] | None:
 
 
 def adjustable(dataset: str, offered: list[dict[str, Any]]) -> dict[str, Any]:
-    """The settings that are numbers and switches, up to what is usual, and lists of those words that Waggle itself offers."""
+    """Its switches, its numbers as far as they were tried, and lists of those words that Waggle itself offers."""
     config = factory.DATASETS[dataset][1]
     hints, plain = typing.get_type_hints(config), config()
     found: dict[str, Any] = {}
     for name in sorted(set(hints) - {"seed", "size"}):
         known = [getattr(plain, name), *(settings[name] for settings in offered if name in settings)]
-        numbers = [abs(one) for one in known if isinstance(one, int | float)]
-        most = max(USUAL, *numbers) if numbers else USUAL
         if hints[name] is bool:
             found[name] = {"kind": "switch"}
         elif hints[name] in (int, float):
-            whole = hints[name] is int and not any(isinstance(one, float) for one in numbers)
-            found[name] = {"kind": "whole" if whole else "number", "most": most}
-        elif typing.get_args(hints[name])[:1] in ((int,), (float,)):
-            found[name] = {"kind": "numbers", "most": most}
+            whole = hints[name] is int and not any(isinstance(one, float) for one in known)
+            found[name] = {"kind": "whole" if whole else "number", "least": min(known), "most": max(known)}
         elif words := sorted({word for said in known[1:] for word in said}):
             found[name] = {"kind": "words", "words": words}
     return {"dataset": dataset, "settings": found}

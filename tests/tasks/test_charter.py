@@ -50,21 +50,15 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable)
 LISTED = [one.dataset for one in audited.shipped().findings.values() if one.listed and one.longest >= 20_000]
 
 
-def numbers(known: adjustable.Range) -> st.SearchStrategy:
-    return st.integers(-int(known.most), int(known.most))
-
-
 def values(known: adjustable.Range) -> st.SearchStrategy:
     match known.kind:
         case "switch":
             return st.booleans()
         case "words":
             return st.lists(st.sampled_from(known.words), unique=True)
-        case "numbers":
-            return st.lists(numbers(known), max_size=3)
         case "number":
-            return st.floats(-known.most, known.most) | numbers(known)
-    return numbers(known)
+            return st.floats(known.least, known.most)
+    return st.integers(int(known.least), int(known.most))
 
 
 def specialty_of(dataset: str) -> st.SearchStrategy:

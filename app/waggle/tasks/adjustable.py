@@ -1,11 +1,13 @@
 """Which settings of a dataset a charter may hold, and how far: switches, numbers and a few known words, never free text.
 
-Charters come from strangers, and a setting of reasoning-gym may name a file. `packaging/specialties.py` writes the list.
+Charters come from strangers, and a setting of reasoning-gym may name a file, or ask for a question that takes minutes, or
+never ends (`max_base` 2 of base_conversion). So a number lies between the least and the most that was tried, which is what
+reasoning-gym or Waggle itself sets. `packaging/specialties.py` writes the list.
 """
 
 import functools
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
@@ -13,15 +15,15 @@ from waggle import paths
 from waggle.errors import CharterError
 
 Setting = int | float | bool | str | list[int | str]
-LONGEST_LIST = 16
 SHOWN = 40  # characters of what a stranger wrote
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one setting may be: `most` is the largest magnitude of a number, `words` are all that a list may be made of."""
+    """What one setting may be: a number from `least` to `most`, or some of `words`."""
 
-    kind: Literal["switch", "whole", "number", "numbers", "words"]
-    most: Annotated[float, msgspec.Meta(ge=0)] = 0
+    kind: Literal["switch", "whole", "number", "words"]
+    least: float = 0
+    most: float = 0
     words: tuple[str, ...] = ()
 
     def holds(self, value: Setting) -> bool:
@@ -32,12 +34,10 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
                 return isinstance(value, int) and self._reaches(value)
             case "number":
                 return self._reaches(value)
-            case "numbers":
-                return isinstance(value, list) and len(value) <= LONGEST_LIST and all(map(self._reaches, value))
         return isinstance(value, list) and set(value) <= set(self.words) and len(set(value)) == len(value)
 
     def _reaches(self, value: object) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= self.most
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
