@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from waggle.errors import CharterError
 from waggle.tasks import adjustable, audited
-from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, read
+from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
 
 
 def changed(**changes) -> bytes:
@@ -38,6 +38,7 @@ def test_a_charter_survives_the_way_through_bytes_with_its_name():
         (changed(protocol=2, name="First\u202elight"), "plain words on one line"),
         (changed(specialties=first_swarm().specialties[:1] * 2), "names each specialty once"),
         (changed(name="First\u202elight"), "plain words on one line"),
+        (changed(reasoning_gym="1\u202e"), "cannot be read"),
         (encode(first_swarm())[:-1] + b',"reward":1}', "unknown field"),
     ],
 )
@@ -79,6 +80,20 @@ def test_any_charter_survives_the_way_through_bytes(charter):
 def test_a_charter_changed_on_the_way_is_noticed():
     with pytest.raises(CharterError, match="not the one the invite names"):
         decode(changed(name="Other"), expected=first_swarm().digest)
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        ("0.1.26", "It uses reasoning-gym 0.1.26, this Waggle 0.1.25. This swarm needs a newer Waggle: update this one."),
+        ("0.1.9", "It uses reasoning-gym 0.1.9, this Waggle 0.1.25. This swarm is older: its members must update."),
+        ("0.1.25", "Both use reasoning-gym 0.1.25. Install Waggle again, or ask whoever wrote the charter."),
+    ],
+)
+def test_whoever_makes_other_questions_hears_which_side_must_update(version, says):
+    error = other_questions(msgspec.structs.replace(first_swarm(), reasoning_gym=version), "0" * 64)
+    assert error.title == "This computer makes other questions than First light agreed on."
+    assert error.advice == says
 
 
 def test_the_prompt_is_filled_without_formatting():

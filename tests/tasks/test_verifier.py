@@ -103,6 +103,23 @@ def test_questions_are_the_same_in_another_process_and_the_digest_says_so(verifi
         other.close()
 
 
+def test_no_swarm_is_joined_whose_charter_does_not_name_the_questions_or_names_others():
+    only = msgspec.structs.replace(first_swarm(), specialties=first_swarm().specialties[:1])
+    own = Verifier(msgspec.structs.replace(only, questions_digest=""))
+    try:
+        with pytest.raises(CharterError, match="does not say which questions") as refused:
+            own.check_charter()
+        assert own.digest() in refused.value.advice
+    finally:
+        own.close()
+    other = Verifier(only)  # which says what all nine make
+    try:
+        with pytest.raises(CharterError, match="makes other questions than First light agreed on"):
+            other.check_charter()
+    finally:
+        other.close()
+
+
 def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
     questions = verifier.held_out("base_conversion", "test", 30)
     assert len({question.text for question in questions}) == 30

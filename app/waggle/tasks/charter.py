@@ -5,6 +5,7 @@ are local.
 """
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
     protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
-    reasoning_gym: Annotated[str, msgspec.Meta(max_length=20)] = REASONING_GYM
+    reasoning_gym: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+-]{1,20}$")] = REASONING_GYM
     specialties: Annotated[tuple[Specialty, ...], msgspec.Meta(min_length=1, max_length=64)]
     prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)] = "{question}\nAnswer:"
     group_size_min: Annotated[int, msgspec.Meta(ge=2, le=16)] = 2
@@ -137,6 +138,29 @@ def check(charter: Charter) -> None:
                 f"{charter.name} sets {name} of {one.dataset} to {value}, which no charter may.",
                 "Whoever wrote the charter has to set something else.",
             )
+
+
+def other_questions(charter: Charter, digest: str) -> CharterError:
+    """Why a node whose questions have this digest cannot take part, and which side must do something: its members would judge
+    each other's right answers wrong."""
+    if not charter.questions_digest:
+        return CharterError(
+            f"{charter.name} does not say which questions its members agree on.",
+            f'Whoever wrote the charter has to add "questions_digest": "{digest}".',
+        )
+    theirs, ours = charter.reasoning_gym, REASONING_GYM
+    return CharterError(
+        f"This computer makes other questions than {charter.name} agreed on.",
+        f"Both use reasoning-gym {ours}. Install Waggle again, or ask whoever wrote the charter."
+        if _numbers(theirs) == _numbers(ours)
+        else f"It uses reasoning-gym {theirs}, this Waggle {ours}. This swarm needs a newer Waggle: update this one."
+        if _numbers(theirs) > _numbers(ours)
+        else f"It uses reasoning-gym {theirs}, this Waggle {ours}. This swarm is older: its members must update.",
+    )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall("[0-9]+", version)]
 
 
 def _advice(name: str) -> str:

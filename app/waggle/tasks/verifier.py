@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
-from waggle.tasks.charter import REASONING_GYM, Charter
+from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.child import Child, Killed
 from waggle.tasks.group import UNJUDGED, Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
@@ -125,13 +125,9 @@ class Verifier:
         return hashlib.sha256("\0".join(question.text for question in self.questions(keys)).encode()).hexdigest()
 
     def check_charter(self) -> None:
-        """Raise CharterError when this computer makes other questions than the charter's author did."""
-        expected = self._charter.questions_digest
-        if expected and expected != self.digest():
-            raise CharterError(
-                f"This computer makes other questions than {self._charter.name} agreed on.",
-                f"It uses reasoning-gym {self._charter.reasoning_gym}, this Waggle {REASONING_GYM}. Update the older side.",
-            )
+        """Raise CharterError unless this computer makes the questions that the charter's author did."""
+        if (found := self.digest()) != self._charter.questions_digest:
+            raise other_questions(self._charter, found)
 
     def close(self) -> None:
         """End the child for good; safe to call twice."""
