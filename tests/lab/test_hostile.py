@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from waggle.cli import main
+from waggle.errors import VerifierError
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table
 from waggle.lab.results import Book
-from waggle.lab.siege import Costs, Key, Siege, lay
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.lab.siege import Besieged, Costs, Key, Siege, _Besiegers, lay
+from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.group import Completion
 from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
@@ -85,8 +87,27 @@ def test_figures_add_up_what_got_through() -> None:
     found = figures(sieges)
     assert (found["crashes"], found["code_executions"], found["honest_groups_lost"]) == (1, 1, 0)
     assert (found["heldout_ratio_2_of_8"], found["trigger_rate_2_of_8"], found["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
-    assert "| zip bomb | 2 | 0 | - | 0 | 1 |" in table(sieges)
+    assert "| zip bomb | 2 | 0 | - | 0 | - | 1 |" in table(sieges)
+    assert "forbidden_to_scorers" not in found, "nobody counted it"
     assert "honest_received_least" not in found, "nobody said how many rounds were played"
+
+
+def test_a_scorer_ended_for_what_it_tried_on_a_text_is_counted_and_one_that_took_too_long_is_not(
+    charter: Charter, tmp_path: Path
+) -> None:
+    specialties = tuple(Specialty(dataset=name, title=name) for name in ("countdown", "coin_flip"))
+    key = Key(attack=ALL, honest=0, hostile=1, rounds=1, seed=1)
+    besieged = Besieged(key, msgspec.structs.replace(charter, specialties=specialties), (), tmp_path)
+    try:
+        code, slow = besieged.verifier.questions([("countdown", 3), ("coin_flip", 3)])
+        for question, answer in ((code, "__import__('os')"), (slow, "1e999999999")):
+            with pytest.raises(VerifierError):
+                besieged.verifier.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
+        came = besieged.report("commit", (), 0, tmp_path / "canary", COSTS, _Besiegers(None))
+    finally:
+        besieged.verifier.close()
+    assert (came.code_executions, came.forbidden, came.verifier_restarts) == (0, 1, 2)
+    assert figures([msgspec.structs.replace(came, played=1)])["forbidden_to_scorers"] == 1
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,8 @@ def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
         "honest_groups_lost": sum(siege.honest_groups_lost for siege in attacked),
         "honest_groups_received": sum(siege.honest_received for siege in attacked),
     }
+    if counted := [siege.forbidden for siege in attacked if siege.forbidden is not None]:
+        found["forbidden_to_scorers"] = sum(counted)
     if held := _received(sieges):
         name, share = min(held.items(), key=lambda each: each[1])
         found |= {"honest_received_least": share, "honest_received_least_under": name}
@@ -138,17 +140,17 @@ def learning_ratio(sieges: Sequence[Siege], hostile: int) -> Estimate | None:
 
 def table(sieges: Sequence[Siege]) -> str:
     """A line of Markdown for each siege."""
-    head = "| attack | hostile | seed | rounds attacked | code run | crashes | wrong accepted | honest lost "
+    head = "| attack | hostile | seed | rounds attacked | code run | forbidden | crashes | wrong accepted | honest lost "
     head += "| honest received | hostile trained on "
     head += "| verifier restarts | held-out | trigger | CPU s/round | MB |\n"
-    rows = [head, "|" + " --- |" * 15 + "\n"]
+    rows = [head, "|" + " --- |" * 16 + "\n"]
     for siege in sieges:
         key = siege.key
         name = key.attack if key.configuration == DEFAULT else f"{key.attack} ({key.configuration})"
         score = f"{stats.fmean(siege.held_out):.3f}" if siege.held_out else "-"
-        attacked = "-" if siege.attacked is None else siege.attacked
+        attacked, forbidden = ("-" if one is None else one for one in (siege.attacked, siege.forbidden))
         cells = (
-            name, key.hostile, key.seed, attacked, siege.code_executions, siege.crashes, siege.wrong_answers_accepted,
+            name, key.hostile, key.seed, attacked, siege.code_executions, forbidden, siege.crashes, siege.wrong_answers_accepted,
             siege.honest_groups_lost, siege.honest_received, siege.hostile_trained_on, siege.verifier_restarts, score,
             f"{siege.trigger_rate:.4f}", f"{siege.costs.cpu_seconds:.2f}", f"{siege.costs.memory_mb:.0f}",
         )  # fmt: skip

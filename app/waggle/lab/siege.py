@@ -89,6 +89,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tried: int | None = None  # attacks each hostile node made to the end; beside the poison, where all are made at once
     played: int | None = None  # rounds of the honest nodes, more than asked for where an attack takes longer than one
     lost_for: dict[str, int] = {}  # reason -> honest records or groups; not counted in early sieges
+    forbidden: int | None = None  # times that a scorer tried on a text what none may, and was ended; not counted in early sieges
 
     def __post_init__(self) -> None:
         if self.held_out and not self.key.scored:  # of an early siege, whose key does not say so
@@ -182,6 +183,7 @@ class Besieged:
             tried=call.tried,
             played=self.played,
             lost_for=dict(Counter(one.reason for one in dropped if one.origin in honest)),
+            forbidden=self.verifier.forbidden,
         )
 
     async def close(self) -> None:

@@ -25,6 +25,10 @@ KILL = 9  # the number of SIGKILL, which Windows does not name
 Reply = TypeVar("Reply")
 
 
+class Forbidden(EOFError):
+    """The child's tripwire ended it: a scorer tried on a text what none may."""
+
+
 class Killed(EOFError):
     """The child was ended from outside (kill -9, or the system short of memory), not by what it was asked."""
 
@@ -93,7 +97,7 @@ class Child(Generic[Reply]):
         except subprocess.TimeoutExpired:
             return EOFError("the verifier closed its pipe")
         if code == TRIPPED:
-            return EOFError("the verifier's tripwire ended it")
+            return Forbidden("the verifier's tripwire ended it")
         kind = Killed if code == -KILL else EOFError
         return kind(f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
 

@@ -12,7 +12,7 @@ from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKil
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Charter, other_questions
-from waggle.tasks.child import Child, Killed
+from waggle.tasks.child import Child, Forbidden, Killed
 from waggle.tasks.group import UNJUDGED, Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
 
@@ -30,6 +30,7 @@ class Verifier:
     def __init__(self, charter: Charter, *, restarted: Callable[[str], None] = lambda reason: None) -> None:
         self._charter = charter
         self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
+        self.forbidden = 0  # times that a scorer tried what none may: none of those that a charter may name should
         self._lock = threading.RLock()
         self._closed = False
         self._open()
@@ -158,7 +159,7 @@ class Verifier:
                     return self._told(request, seconds)
                 except (EOFError, TimeoutError) as error:
                     ended = error
-                    self._restart(str(error))
+                    self._restart(error)
         kind = VerifierKilled if isinstance(ended, Killed) else VerifierError
         raise kind(
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
@@ -167,17 +168,18 @@ class Verifier:
     def _told(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
         reply = self._child.ask(request, seconds)
         if isinstance(reply, wire.Tripped):
-            raise EOFError(f"a scorer tried {reply.event} on a text")
+            raise Forbidden(f"a scorer tried {reply.event} on a text")
         return reply
 
     def revive(self) -> None:
         """Start the child again where it has ended: whoever asks next is not to blame. Raises VerifierGone."""
         with self._lock:
             if self._child.process.poll() is not None:
-                self._restart(str(self._child.ending()))
+                self._restart(self._child.ending())
 
-    def _restart(self, reason: str) -> None:
+    def _restart(self, ended: EOFError | TimeoutError) -> None:
         """Raises VerifierGone; the next request tries again."""
+        self.forbidden += isinstance(ended, Forbidden)
         self._child.end()
         if self._closed:
             raise VerifierGone("The judging process was closed.")
@@ -185,7 +187,7 @@ class Verifier:
             self._open()
         except (CharterError, VerifierError) as error:
             raise VerifierGone(error.title, error.advice) from error
-        self._restarted(reason)
+        self._restarted(str(ended))
 
 
 def _start() -> Child[wire.Reply]:
