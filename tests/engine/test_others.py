@@ -16,19 +16,21 @@ from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
 from waggle.errors import EngineError, SwarmError
 from waggle.protocol import wire
+from waggle.protocol.about_peer import about
 from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
-from waggle.protocol.events import PeerInfo
+from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.sent import SentTold
 from waggle.protocol.state import CARDS, Snapshot, State, apply
 from waggle.settings import Settings, Swarm
 from waggle.swarm import record
 from waggle.swarm.identity import text_of
 from waggle.swarm.marks import Comparison, Curve, Entrant, Point
-from waggle.swarm.news import ClockSkewed, GroupsArrived, SheetsMarked
+from waggle.swarm.news import ClockSkewed, GroupsArrived, PeerSeen, SheetsMarked
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.record import Record
 from waggle.swarm.solo import SoloSwarm
+from waggle.swarm.trust import Standing
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
@@ -116,6 +118,15 @@ def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name
 def test_alone_there_is_nobody_to_mute() -> None:
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
         others.choose(SoloSwarm(), "anybody", "muted")
+
+
+def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
+    promised = Standing(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
+    for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
+        told = others.event_of(PeerSeen(peer=standing), Titles(first_swarm()))
+        assert isinstance(told, PeerChanged)
+        assert ("taught nothing" in about(told.peer, 0.0)) is taught_nothing
+        assert ("40 of its 40 groups were of use" in about(told.peer, 0.0)) is not taught_nothing
 
 
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:

@@ -15,6 +15,10 @@ NOW = 1000.0
         ({"taken": 3}, "It takes groups from here; none of its own has come yet."),
         ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none was refused."),
         (
+            {"received": 1200, "useful": 900, "barren": True},
+            "It is asked like any stranger: most of its groups that rounds here looked at taught nothing, none was refused.",
+        ),
+        (
             {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
             "It is trusted, so it is asked first: 900 of its 1,200 groups were of use, 2 were refused.",
         ),

@@ -222,6 +222,7 @@ def _peer(told: news.PeerSeen) -> events.PeerInfo:
         refusal=peer.refusal,
         doubted_until=peer.doubted_until,
         trusted=peer.trusted,
+        barren=peer.barren,
         choice=peer.choice,
         round=peer.round,
         received=peer.received,

@@ -1,7 +1,6 @@
 """What the engine tells: one JSON line each, in the past tense.
 
-Every event carries `seq` (1, 2, 3 ... within one run of the engine) and `at` (unix seconds); the engine's teller stamps
-both. Text in fields that come from peers (`name`, `question`, `text`, `reason`, `model`) is untrusted: plain text only.
+Each carries `seq` (from 1 in each run) and `at` (unix seconds). What comes from peers (`name`, `text` ...) is plain text only.
 """
 
 from typing import Annotated, Literal
@@ -131,6 +130,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str = ""  # why it cannot train with this node at all
     doubted_until: float = 0.0  # not asked for groups before
     trusted: bool = False  # it was of use, and is asked first
+    barren: bool = False  # most of its groups that rounds looked at taught nothing, whatever their rewards promised
     choice: Choice = ""
     mean_reward: float = 0.0
     delay_ms: float | None = None
