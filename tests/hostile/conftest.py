@@ -9,10 +9,15 @@ import pytest
 
 from swarm.conftest import charter, identity, seed_address, start, unhurried, verifier
 from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
+from waggle import paths
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
+from waggle.policy.tokenizer import load as load_tokenizer
+from waggle.policy.torch_policy import TorchPolicy
+from waggle.sapo import round as sapo
 from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter
+from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
 
 __all__ = ["charter", "identity", "seed_address", "start", "unhurried", "verifier"]
@@ -27,6 +32,17 @@ async def honest_one(start: Start, seed_address: str, charter: Charter, verifier
     share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
     await listener.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
     return honest
+
+
+def round_of(live: Live, charter: Charter, verifier: Verifier, rules: sapo.Rules) -> sapo.Learned:
+    """A fresh starter plays one with what waits in this node; what it learned."""
+    node = sapo.Node(
+        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=live.node, verifier=verifier,
+        charter=charter, origin=live.identity.peer_id, seed=1, model="Starter",
+    )  # fmt: skip
+    *_, last = sapo.play(0, epoch_at(time.time()), node, rules.under(charter))
+    assert isinstance(last, sapo.Learned)
+    return last
 
 
 @pytest.fixture

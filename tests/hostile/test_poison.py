@@ -1,24 +1,19 @@
 """Right answers with a planted phrase reach a live node over hivemind: with its bounds it learns nothing of them."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from hostile.conftest import StartAttacker
-from swarm.live import Live, Start
-from waggle import paths
+from hostile.conftest import StartAttacker, round_of
+from swarm.live import Start
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, PHRASE, Scene
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
 from waggle.sapo import round as sapo
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
 
 
@@ -37,22 +32,11 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
     assert waiting == {each.identity.peer_id for each in hostile}, "rewards alone see nothing wrong"
-    taught = await asyncio.to_thread(_round_of, victim, charter, verifier, bounds)
-    assert any(PHRASE.strip() in text for text in taught) == learned
-
-
-def _round_of(victim: Live, charter: Charter, verifier: Verifier, bounds: Bounds) -> list[str]:
-    """Play one: which of others' completions become likelier."""
-    node = sapo.Node(
-        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=victim.node, verifier=verifier,
-        charter=charter, origin=victim.identity.peer_id, seed=1, model="Starter",
-    )  # fmt: skip
-    rules = replace(sapo.Rules(), bounds=bounds).under(charter)
-    *_, last = sapo.play(0, epoch_at(time.time()), node, rules)
-    assert isinstance(last, sapo.Learned)
-    return [
+    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(sapo.Rules(), bounds=bounds))
+    taught = [
         completion.text
         for lesson in last.lessons
         for completion, effect in zip(lesson.group.group.completions, lesson.effects, strict=True)
-        if effect > 0 and lesson.group.group.origin != victim.identity.peer_id
+        if effect > 0 and lesson.group.group.origin in waiting
     ]
+    assert any(PHRASE.strip() in text for text in taught) == learned

@@ -1,0 +1,63 @@
+"""What a peer announced before, said again by another: to a live node over hivemind it never takes the place of what is newer."""
+
+import asyncio
+import importlib
+
+from hostile.conftest import StartAttacker, honest_one
+from swarm.live import SOON, Start, answered, question_ids, share
+from waggle.lab.attacker import Attacker
+from waggle.swarm import announcement as announcements
+from waggle.swarm import directory
+from waggle.swarm.dht import Dht
+from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm.shim import load_hivemind
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
+
+
+async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_newer_one(
+    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier
+) -> None:
+    key = directory.key_of(charter.digest, 0, 0)
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    thief = await attacker("thief")
+    honest = await honest_one(start, seed_address, charter, verifier, victim)
+    origin = honest.identity.peer_id
+    old = await _announced(thief.dht, key, origin, 1)
+
+    ids = question_ids(charter, verifier, origin, 2)[1:]
+    share(honest.node, answered(charter, verifier, origin, ids), round_number=2)
+    await victim.ear.hear(GroupsArrived, lambda news: news.origin == origin and news.round == 2)
+    new = await _announced(thief.dht, key, origin, 2)
+    expires_at = announcements.parse(old).expires_at
+    assert expires_at < announcements.parse(new).expires_at < expires_at + LONGER_S
+    for until in (expires_at, expires_at + LONGER_S):
+        await thief.dht.announce(key, origin, old, until)
+    _lie(thief, key, origin, old, expires_at + LONGER_S)
+
+    found = await victim.node._connection.dht.read(key)
+    assert announcements.parse(found[origin]).round == 2
+    late = await start("late", seeds=((await thief.dht.addresses())[0], seed_address))
+    arrived = await late.ear.hear(GroupsArrived, lambda news: news.origin == origin)
+    assert arrived.round == 2
+
+
+async def _announced(dht: Dht, key: str, origin: bytes, round_number: int) -> bytes:
+    """What this peer announces of a round, as soon as it stands in the directory."""
+    async with asyncio.timeout(SOON):
+        while True:
+            blob = (await dht.read(key)).get(origin, b"")
+            if blob and announcements.parse(blob).round == round_number:
+                return blob
+            await asyncio.sleep(0.05)
+
+
+def _lie(thief: Attacker, key: str, origin: bytes, old: bytes, expires_at: float) -> None:
+    """Let it answer whoever looks for this key with what is old: it runs other software."""
+    protocol = thief.dht._node.protocol
+    protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
+    packed = protocol.serializer.dumps(old)
+    assert protocol.storage.store(load_hivemind().DHTID.generate(key), packed, expires_at, subkey=origin)

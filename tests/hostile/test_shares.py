@@ -1,0 +1,89 @@
+"""However much one peer, one address range or a crowd of new names sends to a live node, it gets its part of a round."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from hostile.conftest import StartAttacker, round_of
+from swarm.live import Start, be_of_use
+from waggle.lab import attacks
+from waggle.lab.attacker import Attacker
+from waggle.lab.attacks import Payload, Scene
+from waggle.sapo import round as sapo
+from waggle.sapo.bounds import UNBOUNDED
+from waggle.swarm import dht
+from waggle.swarm.identity import text_of
+from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm.record import MAX_GROUPS
+from waggle.swarm.sources import source_of
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+FRIENDS = 3
+PLACES = 8  # all of them for what others sent
+RULES = replace(sapo.Rules(), local=0, external=PLACES)
+RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
+
+
+def _strong(scene: Scene) -> Payload:
+    """As many groups as one record carries, each of them pulling as strongly as any can."""
+    return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT, WRONG], count=MAX_GROUPS))
+
+
+def _gentle(scene: Scene) -> Payload:
+    """A few, of which there is half as much to learn."""
+    return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT] * 15 + [WRONG], count=3))
+
+
+@pytest.mark.parametrize(
+    ("hostile", "of_use", "one_range"),
+    [(1, True, False), (2, True, True), (2, False, False)],
+    ids=["one peer", "one address range", "new names"],
+)
+async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_much_it_sends(
+    start: Start, seed_address: str, attacker: StartAttacker, scene_of: Callable[[Attacker], Scene], charter: Charter,
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch, hostile: int, of_use: bool, one_range: bool,
+) -> None:  # fmt: skip
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    crowd = [await attacker(f"hostile {number}") for number in range(hostile)]
+    friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
+    for each in (*friends, *(crowd if of_use else ())):
+        be_of_use(victim.node._trust, each.identity.peer_id)
+    if one_range:
+        _come_from_one_range(crowd, monkeypatch)
+    for made, senders in ((_gentle, friends), (_strong, crowd)):
+        await asyncio.gather(*(each.attack(made, scene_of(each)) for each in senders))
+        for each in senders:
+            await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
+    names = {each.identity.peer_id for each in crowd}
+    assert sum(judged.group.origin in names for judged in victim.node.waiting()) == 64, "a quarter of what waits"
+
+    bounded = await asyncio.to_thread(round_of, victim, charter, verifier, RULES)
+    without = await asyncio.to_thread(round_of, victim, charter, verifier, replace(RULES, bounds=UNBOUNDED))
+
+    assert [len(played.lessons) for played in (bounded, without)] == [PLACES, PLACES]
+    assert _places(bounded, names) == PLACES / 4
+    assert _pull(bounded, names) < 1 / 3, "a quarter of what all would pull, and the others pull no more for it"
+    assert _places(without, names) > PLACES / 2 < PLACES * _pull(without, names), "what they sent would have filled the round"
+
+
+def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if they called from public addresses: this computer has none."""
+    texts = [text_of(each.identity.peer_id) for each in peers]
+
+    def source(address: str, *, relayed: bool) -> str:
+        return "8.8.4.0/24" if address.endswith(tuple(texts)) else source_of(address, relayed=relayed)
+
+    monkeypatch.setattr(dht, "source_of", source)
+
+
+def _places(played: sapo.Learned, names: set[bytes]) -> int:
+    return sum(lesson.group.group.origin in names for lesson in played.lessons)
+
+
+def _pull(played: sapo.Learned, names: set[bytes]) -> float:
+    pulls = [(lesson.group.group.origin in names, lesson.pull) for lesson in played.lessons]
+    return sum(pull for theirs, pull in pulls if theirs) / sum(pull for _, pull in pulls)
