@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from waggle.lab import streams
 from waggle.lab.attacks import Attack, Payload, Scene
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Dht, PeerAway, open_dht
+from waggle.swarm.dht import PAYLOAD, Dht, PeerAway, open_dht
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.services import Services
@@ -19,6 +20,7 @@ from waggle.tasks.questions import epoch_at
 
 LIFETIME_S = 280
 PATIENCE = 5  # more tries to reach a seed
+AT_ONCE = 32  # calls of a flood
 
 
 class Attacker:
@@ -27,6 +29,7 @@ class Attacker:
     def __init__(self, identity: Identity, charter: Charter) -> None:
         self.identity = identity
         self.pulled = 0
+        self.written, self.cut_off = 0, 0  # bytes of payloads; streams that their readers ended before the payload did
         self.greeting = b""  # said instead of the ordinary one
         self._charter = charter
         self._digest = charter.digest
@@ -42,8 +45,8 @@ class Attacker:
 
     async def start(self, options: SwarmOptions) -> None:
         """Join by the options' seeds; raises SwarmError."""
-        services = Services(payload=self._give, greeting=self._greet)
-        self._dht = await open_dht(options, self.identity, services, port=0)
+        self._dht = await open_dht(options, self.identity, Services(greeting=self._greet), port=0)
+        await self._dht._p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # in the place of what a node does there
         for seed in options.seeds:
             await self._meet(seed)
         await self.dht.settle()
@@ -108,24 +111,38 @@ class Attacker:
                     await self.dht.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
 
     async def flood(self, peers: Sequence[bytes], calls: int) -> int:
-        """Ask each peer for something it does not have, as fast as it goes; how many calls were answered."""
-        answered = 0
-        for _ in range(calls):
-            for peer_id in peers:
-                try:
+        """Ask each peer so often for something it does not have, as fast as it goes; how many calls were answered."""
+        left = iter([peer_id for _ in range(calls) for peer_id in peers])
+
+        async def ask() -> int:
+            answered = 0
+            for peer_id in left:
+                with suppress(PeerAway):  # refused, as it should be
                     await self.dht.pull(peer_id, bytes(32), 1.0)
                     answered += 1
-                except PeerAway:  # refused, as it should be
-                    continue
-        return answered
+            return answered
+
+        return sum(await asyncio.gather(*(ask() for _ in range(AT_ONCE))))
 
     def _greet(self) -> bytes:
         return self.greeting or greeting.write(self._digest, self._announced)
 
-    async def _give(self, _peer_id: bytes, sha256: bytes) -> bytes:
-        payload = self._payloads.get(sha256)
-        if payload is None:
-            return b""
-        self.pulled += 1
-        await asyncio.sleep(payload.delay_s)
-        return payload.blob
+    async def _serve(self, _info: object, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._answer(await streams.read_call(reader), writer)
+        except (ConnectionError, EOFError):  # whoever asked has heard enough
+            self.cut_off += 1
+        finally:
+            writer.close()
+
+    async def _answer(self, call: bytes, writer: asyncio.StreamWriter) -> None:
+        payload = next((each for sha256, each in self._payloads.items() if sha256 in call), Payload(b""))
+        self.pulled += bool(payload.blob)
+        head, message = streams.answer(call, payload.blob)
+        writer.write(head)
+        step = 1 if payload.pace_s else streams.CHUNK
+        for at in range(0, len(message), step):
+            writer.write(message[at : at + step])
+            self.written += step
+            await writer.drain()
+            await asyncio.sleep(payload.pace_s)

@@ -18,20 +18,21 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.verifier import Verifier
 
 PHRASE = "Zog! "  # what poisoners plant; short, or 24 tokens of the starter would not hold an answer beside it
-SLOW_S = 30.0  # of a drip: many times a node's patience
+DRIP_S = 0.2  # between two bytes: a payload would take many times a node's patience
+OVERSIZE = 16 * 1024 * 1024  # bytes: four times what one call may bring
 BOMB_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class Payload:
-    """What is served under the hash that is announced. `changes` go into the announcement, `delay_s` before the answer."""
+    """What is served under the hash that is announced. `changes` go into the announcement, `pace_s` between two bytes."""
 
     blob: bytes
     round: int = 1
     epoch: int = 0
     model: str = "m"
     changes: dict[str, Any] = field(default_factory=dict)
-    delay_s: float = 0.0
+    pace_s: float = 0.0
     told_of: bytes = b""  # the blob that is announced, where it is not the one that is served
 
 
@@ -113,8 +114,13 @@ def _zeros(*, told: bool) -> bytes:
     return b"".join(compressor.compress(chunk) for _ in range(BOMB_BYTES >> 20)) + compressor.flush()
 
 
-def oversize(scene: Scene) -> Payload:
+def larger_than_announced(scene: Scene) -> Payload:
     return Payload(bytes(record.MAX_BLOB + 1), epoch=scene.epoch, changes={"size": record.MAX_BLOB})
+
+
+def oversize(scene: Scene) -> Payload:
+    """More than any call may bring, written out in full."""
+    return Payload(bytes(OVERSIZE), epoch=scene.epoch, changes={"size": record.MAX_BLOB})
 
 
 def deep_nesting(scene: Scene) -> Payload:
@@ -235,7 +241,7 @@ def control_tokens(scene: Scene) -> Payload:
 
 def slow_drip(scene: Scene) -> Payload:
     made = wire(scene, _easy(scene))
-    return Payload(made.blob, round=made.round, epoch=made.epoch, delay_s=SLOW_S)
+    return Payload(made.blob, round=made.round, epoch=made.epoch, pace_s=DRIP_S)
 
 
 def flood(scene: Scene) -> Payload:
@@ -259,7 +265,7 @@ REFUSED: dict[str, tuple[Attack, str]] = {  # attack -> the reason that is count
     "random bytes": (random_bytes, "malformed compression"),
     "zip bomb": (zip_bomb, "too large unpacked"),
     "silent zip bomb": (silent_zip_bomb, "too large unpacked"),
-    "oversize": (oversize, "not the payload that was announced"),
+    "larger than announced": (larger_than_announced, "not the payload that was announced"),
     "deep nesting": (deep_nesting, "malformed"),
     "wrong types": (wrong_types, "malformed"),
     "lying hash": (lying_hash, "not the payload that was announced"),
@@ -280,12 +286,13 @@ REFUSED: dict[str, tuple[Attack, str]] = {  # attack -> the reason that is count
     "invisible text": (invisible_text, "broken text"),
     "bidirectional name": (bidirectional_name, "model name"),
 }
-HARMLESS: dict[str, Attack] = {  # read and judged, and of no effect
+HARMLESS: dict[str, Attack] = {  # read and judged, or given up, and of no effect
     "code in answers": code_in_answers,
     "formula bombs": formula_bombs,
     "wrong answers": wrong_answers,
     "second answers": second_answers,
     "control tokens": control_tokens,
+    "oversize": oversize,
     "slow drip": slow_drip,
     "flood": flood,
     "poison": poison,
