@@ -9,7 +9,8 @@ import http
 import ipaddress
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -136,16 +137,31 @@ def _counted() -> type[ServerConnection]:
             super().connection_made(transport)
             address = self.remote_address
             source = source_of(f"/ip/{address[0]}", relayed=False) if address else ""
-            if len(here) >= MOST or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
+            full = len(here) >= MOST
+            leaver = _leaver(here, source) if full else None
+            if (full and leaver is None) or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
                 self.transport.abort()
-            else:
-                here[self] = source
+                return
+            if leaver is not None:
+                del here[leaver]
+                leaver.transport.abort()
+            here[self] = source
 
         def connection_lost(self, exc: Exception | None) -> None:
             here.pop(self, None)
             super().connection_lost(exc)
 
     return Counted
+
+
+def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnection | None:
+    """Who leaves where somebody comes from `source` and there is no room: the newest of a range more crowded than that will be.
+
+    A few address ranges, which hold connections and ask nothing, keep out nobody else.
+    """
+    crowds = Counter(filter(None, here.values()))
+    crowded, most = max(crowds.items(), key=lambda crowd: crowd[1], default=("", 0))
+    return next(each for each in reversed([*here]) if here[each] == crowded) if most > crowds[source] + 1 else None
 
 
 def _is_ours(host: str, port: int) -> bool:

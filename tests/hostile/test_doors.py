@@ -1,0 +1,91 @@
+"""Whoever takes the places of a live node, its connections or its shard of the directory, and asks nothing: others get in."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hostile.conftest import StartAttacker, honest_one
+from swarm.live import SOON, Start, answered, fresh_identity, question_ids, share
+from waggle.swarm import directory, guard, web
+from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm.shim import load_hivemind
+from waggle.tasks.charter import Charter
+from waggle.tasks.verifier import Verifier
+
+HELD = 150  # connections to the port of p2pd
+BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # of the handshake of libp2p
+ASKED = b"GET /gateway HTTP/1.1\r\nHost: 127.0.0.1\r\n"  # and the question never ends
+CAP = 24  # of a shard: too few to make anybody look deeper
+
+
+@asynccontextmanager
+async def held(port: int, begun: bytes, sources: Sequence[str]) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """A connection from each of these addresses: every other one says something first, and then no more."""
+    ends = [await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)) for source in sources]
+    try:
+        for _, writer in ends[::2]:
+            writer.write(begun)
+        yield [reader for reader, _ in ends]
+    finally:
+        for _, writer in ends:
+            writer.transport.abort()
+
+
+async def test_handshakes_that_never_end_keep_nobody_out_of_a_node(start: Start, charter: Charter, verifier: Verifier) -> None:
+    victim = await start("victim")
+    (address, *_) = await victim.node.addresses()
+    async with held(int(address.split("/")[4]), BEGUN, ["127.0.0.1"] * HELD):
+        await honest_one(start, address, charter, verifier, victim)
+
+
+async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep_out_no_light_client(
+    start: Start, charter: Charter, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "MOST", 9)
+    monkeypatch.setattr(web, "MOST_FROM_ONE", 3)
+    monkeypatch.setattr(web, "OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
+    monkeypatch.setattr(web, "source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.1" else address)
+    lender = await start("lender", web_port=0, gateway=True)
+    crowd = [f"127.0.0.{number}" for number in (2, 3, 4) for _ in range(3)]
+    async with held(lender.node.web_port, ASKED, crowd) as readers:
+        door = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
+        honest = await start("honest", gateways=(door,), light=True)
+        ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
+        share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
+        await lender.ear.hear(GroupsArrived, lambda news: news.origin == honest.identity.peer_id)
+        assert 1 <= sum(reader.at_eof() or reader.exception() is not None for reader in readers) <= 2, "the others stay"
+
+
+async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from_being_heard(
+    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(guard, "SHARD_CAP", CAP)
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    hostile = await attacker("crowd")
+    names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
+    storage = victim.node._connection.dht._node.protocol.storage
+    key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
+
+    def inside() -> set[bytes]:
+        kept = storage.get(key)
+        return {origin for origin, _ in kept.value.items()} if kept else set()
+
+    async def renew() -> None:
+        for _ in itertools.count():
+            await hostile.announce_crowd(names)
+
+    renewing = asyncio.create_task(renew())
+    try:
+        async with asyncio.timeout(SOON):
+            while len(inside()) < CAP:
+                await asyncio.sleep(0.01)
+        honest = await honest_one(start, seed_address, charter, verifier, victim)
+        assert honest.identity.peer_id not in inside(), "there was no room"
+    finally:
+        renewing.cancel()
