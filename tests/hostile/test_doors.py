@@ -3,21 +3,23 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from swarm.live import SOON, Start, answered, fresh_identity, question_ids, share
-from waggle.swarm import directory, guard, web
-from waggle.swarm.news import GroupsArrived, ReachFound
+from waggle.swarm import connection, directory, guard, web
+from waggle.swarm.gathering import MAX_PULL
+from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 HELD = 150  # connections to the port of p2pd
 BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # of the handshake of libp2p
+BEGUN_CALLS = 40  # each of them but for its last byte
 ASKED = b"GET /gateway HTTP/1.1\r\nHost: 127.0.0.1\r\n"  # and the question never ends
 CAP = 24  # of a shard: too few to make anybody look deeper
 
@@ -40,6 +42,27 @@ async def test_handshakes_that_never_end_keep_nobody_out_of_a_node(start: Start,
     (address, *_) = await victim.node.addresses()
     async with held(int(address.split("/")[4]), BEGUN, ["127.0.0.1"] * HELD):
         await honest_one(start, address, charter, verifier, victim)
+
+
+async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
+    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    hostile = await attacker("half")
+    await hostile.dht.connect((await victim.node.addresses())[0])
+    before = victim.node._connection.dht.memory
+    assert 0 < before < connection.MOST_MEMORY / 4
+    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL // 2)
+
+    with suppress(ConnectionError, *load_hivemind().failures):  # whoever hears it may be gone before it is all said
+        await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)
+    restarted = await victim.ear.hear(NetworkRestarted)
+
+    assert restarted.reason == connection.FULL
+    assert victim.node._connection.dht.memory < connection.MOST_MEMORY
+    await honest_one(start, seed_address, charter, verifier, victim)
 
 
 async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep_out_no_light_client(

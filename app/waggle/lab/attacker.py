@@ -21,6 +21,7 @@ from waggle.tasks.questions import epoch_at
 LIFETIME_S = 280
 PATIENCE = 5  # more tries to reach a seed
 AT_ONCE = 32  # calls of a flood
+CALL_S = 10.0  # for an answer to one: so many take their time
 
 
 class Attacker:
@@ -33,6 +34,7 @@ class Attacker:
         self.greeting = b""  # said instead of the ordinary one
         self._charter = charter
         self._digest = charter.digest
+        self._begun: list[asyncio.StreamWriter] = []  # calls that never end
         self._payloads: dict[bytes, Payload] = {}
         self._announced = b""
         self._expires = 0
@@ -60,6 +62,8 @@ class Attacker:
         await self.dht.connect(seed)
 
     async def close(self) -> None:
+        for each in self._begun:
+            each.transport.abort()
         if self._dht is not None:
             await self._dht.close()
 
@@ -118,11 +122,19 @@ class Attacker:
             answered = 0
             for peer_id in left:
                 with suppress(PeerAway):  # refused, as it should be
-                    await self.dht.pull(peer_id, bytes(32), 1.0)
+                    await self.dht.pull(peer_id, bytes(32), CALL_S)
                     answered += 1
             return answered
 
         return sum(await asyncio.gather(*(ask() for _ in range(AT_ONCE))))
+
+    async def begin_calls(self, peer_id: bytes, calls: int) -> None:
+        """Call a peer so often, each time with the longest message there may be, but for its last byte."""
+        p2p = self.dht._p2p
+        for _ in range(calls):
+            _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), PAYLOAD)
+            self._begun.append(writer)
+            await streams.begin(writer)
 
     def _greet(self) -> bytes:
         return self.greeting or greeting.write(self._digest, self._announced)

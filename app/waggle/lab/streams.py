@@ -8,6 +8,7 @@ import asyncio
 CALL_ID, ANSWER, RESULT, VALUE = 1, 4, 1, 1  # fields of p2pd's messages, and of the bytes inside
 CALL_ID_AT = slice(2, 18)  # of a call: its first field, 16 bytes behind their own header
 CHUNK = 65_536
+LONGEST = 4 * 1024 * 1024  # of a message, as p2pd is started
 
 
 async def read_call(reader: asyncio.StreamReader) -> bytes:
@@ -25,6 +26,14 @@ def answer(call: bytes, value: bytes) -> tuple[bytes, bytes]:
     """The head of the message that answers this call, and the message itself."""
     told = _field(CALL_ID, call[CALL_ID_AT]) + _field(ANSWER, _field(RESULT, _field(VALUE, value)))
     return _number(len(told)), told
+
+
+async def begin(writer: asyncio.StreamWriter) -> None:
+    """Write the longest message that p2pd takes, but for its last byte; raises ConnectionError where nobody hears it."""
+    writer.write(_number(LONGEST))
+    for at in range(0, LONGEST, CHUNK):
+        writer.write(bytes(min(CHUNK, LONGEST - 1 - at)))
+        await writer.drain()
 
 
 def _field(number: int, inside: bytes) -> bytes:

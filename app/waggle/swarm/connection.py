@@ -25,7 +25,10 @@ PINGED, RELIED = 8, 3  # peers at a time, and how many of them are seeds or trus
 ASKED = 3  # peers at a time, whether they can call us
 ASK_AGAIN_S = 1 / ASKED_RATE  # who did not say
 CALLED = 2  # known addresses at a time, while somebody is connected
+# Bytes of p2pd, which keeps each call that a stranger begins and never ends: up to 4 MiB of it, as many as there come.
+MOST_MEMORY = 1024 * 1024 * 1024
 SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
+FULL = "the network process took too much memory"
 RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
 SKEW_TOLD_S = 60.0  # a tenth of an epoch
@@ -73,6 +76,7 @@ class Connection:
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
+        self._full = False  # it is, because it took too much memory
         self._asked: dict[bytes, float] = {}  # whether they can call us, and when they may be asked again
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -137,6 +141,8 @@ class Connection:
             self._say("connecting", [], "")
             await dht.close()
             wanted, self._changing = self._changing, False
+            reason = FULL if self._full else f"the network process ended ({code})"
+            self._full = False
             if not wanted and time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
                 await asyncio.sleep(rest)
                 rest = min(LONGEST_RESTART_S, 2 * rest)
@@ -146,7 +152,7 @@ class Connection:
             self._lose()
             if not wanted:
                 self._forget_way()
-                self._tell(NetworkRestarted(reason=f"the network process ended ({code})"))
+                self._tell(NetworkRestarted(reason=reason))
 
     async def _start_again(self) -> None:
         pause = 0.1
@@ -167,6 +173,10 @@ class Connection:
 
     async def _look(self) -> None:
         dht = self.dht
+        if dht.memory > MOST_MEMORY and not self._full:
+            self._full = True
+            dht.end()
+            return
         peers = await dht.peers()
         if self._computer_slept():
             self._lose()

@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 from waggle.errors import SwarmError
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
@@ -94,6 +96,13 @@ class Dht:
     def pid(self) -> int:
         """The process id of p2pd."""
         return int(self._p2p._child.pid)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that p2pd holds in memory; 0 where it has ended."""
+        with suppress(psutil.Error):
+            return int(psutil.Process(self.pid).memory_info().rss)
+        return 0
 
     async def announce(self, key: str, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         """Put a signed announcement into the directory. True says little: a node that is alone also stores."""
