@@ -12,9 +12,10 @@ from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
 from waggle.sapo.sharing import Gated
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+from waggle.tasks.verifier import Verifier
 
 CHARTER = first_swarm()
 RULES = Rules(questions=8, local=4, external=4, group_size=4, max_new=40)
@@ -51,6 +52,19 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
             assert 0 <= group.id.index < CHARTER.index_cap
             (again,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
             assert again == question
+
+
+def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
+    hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
+    charter = msgspec.structs.replace(CHARTER, specialties=(hard,))
+    verifier = Verifier(charter)
+    try:
+        me = dataclasses.replace(node(verifier), charter=charter)
+        drawn = [one for number in range(20) for one in draw(number, 100, me, RULES).groups]
+        assert len(drawn) == 20 * RULES.questions
+        assert all(question.text for _, question in drawn)
+    finally:
+        verifier.close()
 
 
 def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(verifier):

@@ -126,6 +126,21 @@ def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
     assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
 
 
+def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
+    hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))
+    try:
+        made = verifier.questions([("tsumego", seed) for seed in range(80, 144)])
+        nothing = [question for question in made if not question.text]
+        assert [question.seed for question in nothing] == [86, 113, 139]
+        assert {split_of(one.dataset, one.text) for one in nothing} == {"none"}
+        assert all(question.text for question in verifier.held_out("tsumego", "dev", 4))
+        with pytest.raises(CharterError, match="cannot be made"):
+            verifier.questions([("chain_sum", 1)])
+    finally:
+        verifier.close()
+
+
 def test_a_killed_child_is_started_again_and_judging_goes_on():
     reasons: list[str] = []
     own = Verifier(first_swarm(), restarted=reasons.append)

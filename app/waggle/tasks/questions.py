@@ -8,7 +8,7 @@ import msgspec
 EPOCH_SECONDS = 600
 RESERVED_BELOW = 26  # of 256: about one question in ten is never trained on, anywhere
 
-Split = Literal["train", "dev", "test"]
+Split = Literal["train", "dev", "test", "none"]
 
 
 class QuestionId(msgspec.Struct, frozen=True, array_like=True):
@@ -20,7 +20,10 @@ class QuestionId(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question as a policy reads it. `seed` is what the verifier regenerates its answer from."""
+    """A question as a policy reads it. `seed` is what the verifier regenerates its answer from.
+
+    Without text where the dataset makes none of this seed: tsumego gives up on one in twenty of its hard ones.
+    """
 
     dataset: str
     seed: int
@@ -41,7 +44,12 @@ def seed_of(charter: bytes, origin: bytes, question: QuestionId) -> int:
 
 
 def split_of(dataset: str, text: str) -> Split:
-    """Where a question belongs, decided by its content alone: train, or reserved as dev (defaults) or test (reports)."""
+    """Where a question belongs, decided by its content alone: train, or reserved as dev (defaults) or test (reports).
+
+    One without text belongs nowhere.
+    """
+    if not text:
+        return "none"
     digest = hashlib.sha256(f"waggle/heldout/1|{dataset}|{text}".encode()).digest()
     if digest[0] >= RESERVED_BELOW:
         return "train"
