@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from waggle import paths
 from waggle.lab.attacks import PHRASE
-from waggle.lab.besiegers import NONE, Orders, besiege
+from waggle.lab.besiegers import ALL, NONE, POISON, Orders, besiege
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
@@ -44,7 +44,9 @@ TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes tak
 LAST = 20  # rounds in which the model's own words are searched for the planted phrase
 TRIGGER = PHRASE.strip()
 MET_S = 30.0  # until the honest nodes have met
-PATIENT = 20  # times the rounds that the honest nodes play on at most, until an attack was made in every round asked for
+# Times the rounds that the honest nodes play on at most, until an attack was made in every round asked for, and they have heard
+# of each other and of a poisoner where there is one: a fast computer plays a round between two looks.
+PATIENT = 20
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,6 +117,12 @@ class Besieged:
     @property
     def origins(self) -> set[bytes]:
         return {one.peer_id for one in self.identities}
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether groups of an honest node came to another one, and of a hostile one where some poison: these arrive."""
+        came = {one.origin in self.origins for one in list(self.news) if isinstance(one, GroupsArrived)}
+        return (True in came or self.key.honest == 1) and (False in came or self.key.attack not in (ALL, POISON))
 
     async def start(self, seed_address: str) -> list[str]:
         """Join; the nodes' addresses."""
@@ -210,7 +218,7 @@ async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit:
                 async with _besiegers(orders) as call:
                     before, peak = _cpu_seconds(besieged), 0.0
                     for number in range(key.rounds * (1 if key.attack == NONE or key.scored else PATIENT)):
-                        if number >= key.rounds and call.has_attacked(key.rounds):
+                        if number >= key.rounds and call.has_attacked(key.rounds) and besieged.has_heard:
                             break
                         call(number)
                         await loop.run_in_executor(thread, besieged.play, number)
