@@ -148,12 +148,20 @@ def kill(verifier: Verifier) -> None:
     os.waitid(os.P_PID, verifier.pid, os.WEXITED | os.WNOWAIT)
 
 
-def test_nobody_pays_for_the_start_of_a_child_that_was_dead_before(own: Verifier) -> None:
-    before, watch = own.pid, Watch()
+def test_nobody_pays_for_the_start_of_a_child_that_was_dead_before(own: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, start, clock, watch = own.pid, own._open, [0.0], Watch()
+
+    def take_long() -> None:
+        clock[0] += verifying.START_SECONDS
+        start()
+
+    monkeypatch.setattr(judging, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(own, "_open", take_long)
     kill(own)
     with watch.turn(own):
         assert own.pid != before
-    assert watch.seconds < 0.1
+    assert clock[0] == verifying.START_SECONDS
+    assert watch.seconds == 0
 
 
 def test_whoever_ends_the_child_pays_no_more_than_a_text_may_take_where_it_cannot_be_started(
