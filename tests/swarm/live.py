@@ -1,10 +1,11 @@
 """What the live tests share: groups with known rewards, nodes on loopback, and waiting for news with a deadline."""
 
 import asyncio
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -140,7 +141,10 @@ async def serving(identity: Identity, charter: Charter, **changes: object) -> As
         await running
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(host: str = "127.0.0.1") -> int:
+    """Free, and below all that a system hands out by itself: it stays free whoever else connects or listens meanwhile."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.bind((host, port))
+            return port

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.live import SOON, fresh_identity, options
+from swarm.live import SOON, free_port, fresh_identity, options
 from waggle.errors import SwarmError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
@@ -255,9 +255,7 @@ def test_a_port_in_use_is_named(host: str, kind: socket.AddressFamily) -> None:
 
 @pytest.mark.skipif(not HAS_IPV6, reason="no IPv6 here")
 async def test_a_node_listens_at_an_ipv6_address_and_a_port_of_ones_own(identity: Identity) -> None:
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.bind(("::1", 0))
-        port = probe.getsockname()[1]
+    port = free_port("::1")
     dht = await open_dht(options(host="::1", port=port), identity, NOTHING, port=port)
     try:
         assert f"/ip6/::1/tcp/{port}/p2p/{text_of(identity.peer_id)}" in await dht.addresses()
