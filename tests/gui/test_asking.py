@@ -57,7 +57,7 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
     yield begin
     for shell in made:
         if shell._source.running:  # type: ignore[union-attr]
-            with qtbot.waitSignal(shell.left, timeout=10_000):
+            with qtbot.waitSignal(shell.left, timeout=20_000):
                 shell.leave()
         window = shell.window
         shiboken6.delete(shell)
@@ -65,7 +65,7 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
 
 
 def phase_is(shell: Shell, phase: str, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: shell._current.state.phase == phase, timeout=5000)
+    qtbot.waitUntil(lambda: shell._current.state.phase == phase, timeout=20_000)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "home"])
@@ -123,7 +123,7 @@ def creating(shell: Shell, qtbot: QtBot) -> SwarmForm:
     """The person has just pressed Create."""
     shell.window.show_page("swarms")
     form = shell.window.swarms._form
-    qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=5000)
+    qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=20_000)
     shell.window.swarms._new.click()
     form._name.setText("Ours")
     form._model.item(0).setCheckState(Qt.CheckState.Checked)
@@ -157,7 +157,7 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
     shell = begun()
     shell.called("waggle://join?charter=ab")
     swarms = shell.window.swarms
-    qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=5000)
+    qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=20_000)
     shell._source._process.kill()  # type: ignore[union-attr]
     phase_is(shell, "problem", qtbot)
     swarms.findChild(Sheet).join.click()  # type: ignore[union-attr]
@@ -169,7 +169,7 @@ def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
     shell = begun("silent")
     backup, swarm = backing_up(shell), creating(shell, qtbot)
     shell.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
-    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._shown[0], timeout=5000)
+    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._shown[0], timeout=20_000)
     assert (backup._said.text(), backup._go.isEnabled()) == ("", False)
     assert (swarm._said.text(), swarm._create.isEnabled()) == ("", False)
     shell.window.refused("The disk is full.", "", backup._asked)
@@ -196,7 +196,7 @@ def test_whoever_quits_by_the_menu_of_the_system_has_left(
 ) -> None:
     shell = begun()
     monkeypatch.setattr(qapp, "leave", shell.leave)
-    with qtbot.waitSignal(shell.left, timeout=10_000):
+    with qtbot.waitSignal(shell.left, timeout=20_000):
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
         assert shell.window.leaving

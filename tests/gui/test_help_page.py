@@ -73,7 +73,7 @@ def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_
     thread.start()
     thread.join()
     assert len(journal.entries) == 1, "what another thread says is heard in this one"
-    qtbot.waitUntil(lambda: len(journal.entries) == 2, timeout=5000)
+    qtbot.waitUntil(lambda: len(journal.entries) == 2, timeout=20_000)
     logging.getLogger().removeHandler(notes)
     caplog.clear()
 

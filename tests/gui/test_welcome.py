@@ -42,7 +42,7 @@ def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
     shell = Shell(look, Current(), engine, Choices(home.settings), home)
     shell.begin(None, first=True)
     yield shell
-    with qtbot.waitSignal(shell.left):
+    with qtbot.waitSignal(shell.left, timeout=20_000):
         shell.leave()
     window = shell.window
     shiboken6.delete(shell)
