@@ -16,7 +16,7 @@ NOW = 1000.0
         ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none was refused."),
         (
             {"received": 1200, "useful": 900, "barren": True},
-            "It is asked like any stranger: most of its groups that rounds here looked at taught nothing, none was refused.",
+            "It is asked like any stranger: most of its groups that were tried here taught nothing, none was refused.",
         ),
         (
             {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},

@@ -63,6 +63,9 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
         drawn = [one for number in range(20) for one in draw(number, 100, me, RULES).groups]
         assert len(drawn) == 20 * RULES.questions
         assert all(question.text for _, question in drawn)
+        few = dataclasses.replace(me, charter=msgspec.structs.replace(charter, index_cap=512))
+        with pytest.raises(ModelError, match="the questions are longer"):
+            draw(0, 100, few, dataclasses.replace(RULES, context=RULES.max_new + 100))
     finally:
         verifier.close()
 

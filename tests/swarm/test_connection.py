@@ -17,6 +17,7 @@ import pytest
 
 from swarm.live import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
 from waggle.errors import SwarmError
+from waggle.swarm import connection as connecting
 from waggle.swarm import known_peers
 from waggle.swarm.connection import MOST_SKEW_S, PINGED, Connection, end
 from waggle.swarm.dht import Connected, Pong
@@ -111,6 +112,17 @@ async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slo
         rests.append(time.monotonic() - died)
     shortest = options().rejoin
     assert all(rest >= shortest * 2**i for i, rest in enumerate(rests)), rests
+
+
+async def test_a_network_process_that_others_fill_is_there_again_at_once_each_time(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "RESTART_S", 1e6)
+    monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
+    one = await start("one", rejoin=1e6)
+    for _ in range(2):
+        restarted = await one.ear.hear(NetworkRestarted, after=len(one.ear.heard))
+        assert restarted.reason == connecting.FULL
 
 
 async def test_a_port_in_use_stops_the_start(start: Start) -> None:

@@ -182,6 +182,19 @@ async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_
     assert listener.heard == [hostile.peer_id, friend.peer_id], "its own slow record counts"
 
 
+@pytest.mark.parametrize("source", ["", "relay"])
+async def test_trusted_peers_of_no_range_who_are_slow_let_no_other_one_rest(listener: Listener, source: str) -> None:
+    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)
+    crowd = [listener.met(f"false friend {number}", source) for number in range(3)]
+    friend = listener.met("friend", source)
+    for peer in (*crowd, friend):
+        be_of_use(listener.node._trust, peer.peer_id)
+    for peer in crowd:
+        await listener.pull(peer.peer_id, listener.slow(peer))
+    await listener.pull(friend.peer_id, listener.honest(friend))
+    assert listener.heard == [peer.peer_id for peer in (*crowd, friend)]
+
+
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:
     hostile = [listener.met(f"hostile {number}", f"8.8.{number}.0/24") for number in range(8)]
     friend = listener.met("friend", "8.9.0.0/24")

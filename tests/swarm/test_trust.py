@@ -184,9 +184,9 @@ def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trai
         ("direct", "8.8.4.0/24", False, ("8.8.4.0/24", "8.8.4.0/24")),
         ("direct", "8.8.4.0/24", True, (PEER, "8.8.4.0/24")),
         ("relay", "relay", False, (PEER, "relay")),
-        ("relay", "relay", True, (PEER, "trusted relay")),
+        ("relay", "relay", True, (PEER, PEER)),
         ("lan", "", False, (PEER, NEWCOMERS)),
-        ("lan", "", True, (PEER, "trusted ")),
+        ("lan", "", True, (PEER, PEER)),
         ("gone", "relay", False, (PEER, "gone")),
     ],
 )

@@ -86,7 +86,11 @@ def test_a_charter_changed_on_the_way_is_noticed():
     ("version", "says"),
     [
         ("0.1.26", "It uses reasoning-gym 0.1.26, this Waggle 0.1.25. This swarm needs a newer Waggle: update this one."),
-        ("0.1.9", "It uses reasoning-gym 0.1.9, this Waggle 0.1.25. This swarm is older: its members must update."),
+        (
+            "0.1.9",
+            "It uses reasoning-gym 0.1.9, this Waggle 0.1.25. "
+            "This swarm was made for an older Waggle: somebody has to create it anew.",
+        ),
         ("0.1.25", "Both use reasoning-gym 0.1.25. Install Waggle again, or ask whoever wrote the charter."),
     ],
 )

@@ -57,7 +57,8 @@ class Scene:
         first = self.round * 257 % (self.charter.index_cap - asked)
         ids = [QuestionId(dataset, self.epoch, first + i) for i in range(asked)]
         made = self.verifier.questions([(dataset, seed_of(self.charter.digest, self.identity.peer_id, one)) for one in ids])
-        found = [(one, q) for one, q in zip(ids, made, strict=True) if (split_of(dataset, q.text) != "train") == reserved]
+        wanted = ("dev", "test") if reserved else ("train",)
+        found = [(one, q) for one, q in zip(ids, made, strict=True) if split_of(dataset, q.text) in wanted]
         return found[:count]
 
     def truth(self, question: Question) -> str:

@@ -217,7 +217,7 @@ async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit:
                 watching += [asyncio.ensure_future(swarm.run()) for swarm in besieged.swarms]
                 async with _besiegers(orders) as call:
                     before, peak = _cpu_seconds(besieged), 0.0
-                    for number in range(key.rounds * (1 if key.attack == NONE or key.scored else PATIENT)):
+                    for number in range(key.rounds * (1 if key.scored else PATIENT)):
                         if number >= key.rounds and call.has_attacked(key.rounds) and besieged.has_heard:
                             break
                         call(number)

@@ -37,7 +37,7 @@ def about(peer: PeerInfo, now: float) -> str:
 
 def _plain(peer: PeerInfo) -> str:
     if peer.barren:
-        return f"It is asked like any stranger: most of its groups that rounds here looked at taught nothing, {_refused(peer)}."
+        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_refused(peer)}."
     if peer.received:
         return f"It is asked like any stranger: {_of_use(peer)} so far, {_refused(peer)}."
     if peer.taken:

@@ -177,7 +177,7 @@ def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Call
         again = []
         for one, question in zip(ids, made, strict=True):
             readable = fits(node, rules, question)
-            anything = anything or readable
+            anything = anything or (readable and bool(question.text))
             if readable and split_of(question.dataset, question.text) == "train" and one not in chosen:
                 chosen[one] = question
             else:

@@ -141,9 +141,9 @@ class Connection:
             self._say("connecting", [], "")
             await dht.close()
             wanted, self._changing = self._changing, False
-            reason = FULL if self._full else f"the network process ended ({code})"
-            self._full = False
-            if not wanted and time.monotonic() - born < SHORT_LIFE_S:  # one that cannot live must not keep the computer busy
+            full, self._full = self._full, False
+            # One that cannot live must not keep the computer busy; whom others fill is there again at once.
+            if not wanted and not full and time.monotonic() - born < SHORT_LIFE_S:
                 await asyncio.sleep(rest)
                 rest = min(LONGEST_RESTART_S, 2 * rest)
             else:
@@ -152,7 +152,7 @@ class Connection:
             self._lose()
             if not wanted:
                 self._forget_way()
-                self._tell(NetworkRestarted(reason=reason))
+                self._tell(NetworkRestarted(reason=FULL if full else f"the network process ended ({code})"))
 
     async def _start_again(self) -> None:
         pause = 0.1
@@ -173,7 +173,7 @@ class Connection:
 
     async def _look(self) -> None:
         dht = self.dht
-        if dht.memory > MOST_MEMORY and not self._full:
+        if dht.memory > MOST_MEMORY:
             self._full = True
             dht.end()
             return

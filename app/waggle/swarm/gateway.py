@@ -44,7 +44,7 @@ KEPT = 3  # payloads of one client: the newest, the one before it, and its answe
 MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_LISTED = 256  # announcements in one answer
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
-ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one client: each is stored at many nodes, which count it as ours
+ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of all from one range: each is stored at many nodes, which count it as ours
 PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled of any one peer for one client
 ALL = 8.0  # times as much of both, for all clients: half of what that peer gives us is left for ourselves
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
@@ -265,10 +265,11 @@ class Gateway:
                     found = list((await self._listed()).items())[:MAX_LISTED]
                     return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in found))
                 case Announce():
-                    if not self._announces.has((peer_id, CLIENTS)):
-                        return Answer(ask.id)
-                    self._announces.charge((peer_id, CLIENTS), 1.0)
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
+                    payers = self._source(peer_id).encode() or peer_id, CLIENTS
+                    if not self._announces.has(payers):
+                        return Answer(ask.id)
+                    self._announces.charge(payers, 1.0)
                     self._shares(peer_id)
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
                     return Answer(ask.id, DONE if done else b"")

@@ -88,6 +88,8 @@ def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -
         with watch.turn(verifier):
             questions += verifier.questions(some)
     making = watch.seconds  # which is the charter's doing
+    if not all(question.text for question in questions):
+        raise BadRecord("cannot be judged")
     for group, question in zip(found.groups, questions, strict=True):
         if split_of(question.dataset, question.text) != "train":
             continue

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from waggle.swarm.sources import RELAYED
 
-Party = str | bytes  # an address range, all newcomers, or one peer
+Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
 Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
 
 PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one has to give

@@ -143,20 +143,23 @@ def check(charter: Charter) -> None:
 def other_questions(charter: Charter, digest: str) -> CharterError:
     """Why a node whose questions have this digest cannot take part, and which side must do something: its members would judge
     each other's right answers wrong."""
-    if not charter.questions_digest:
+    theirs, ours = _numbers(charter.reasoning_gym), _numbers(REASONING_GYM)
+    if not charter.questions_digest and theirs == ours:
         return CharterError(
             f"{charter.name} does not say which questions its members agree on.",
-            f'Whoever wrote the charter has to add "questions_digest": "{digest}".',
+            f'Whoever wrote the charter has to add "questions_digest": "{digest}". '
+            "That makes a swarm of its own, with new invites.",
         )
-    theirs, ours = charter.reasoning_gym, REASONING_GYM
-    return CharterError(
-        f"This computer makes other questions than {charter.name} agreed on.",
-        f"Both use reasoning-gym {ours}. Install Waggle again, or ask whoever wrote the charter."
-        if _numbers(theirs) == _numbers(ours)
-        else f"It uses reasoning-gym {theirs}, this Waggle {ours}. This swarm needs a newer Waggle: update this one."
-        if _numbers(theirs) > _numbers(ours)
-        else f"It uses reasoning-gym {theirs}, this Waggle {ours}. This swarm is older: its members must update.",
+    title = f"This computer makes other questions than {charter.name} agreed on."
+    if theirs == ours:
+        advice = f"Both use reasoning-gym {REASONING_GYM}. Install Waggle again, or ask whoever wrote the charter."
+        return CharterError(title, advice)
+    side = (
+        "This swarm needs a newer Waggle: update this one."
+        if theirs > ours
+        else "This swarm was made for an older Waggle: somebody has to create it anew."
     )
+    return CharterError(title, f"It uses reasoning-gym {charter.reasoning_gym}, this Waggle {REASONING_GYM}. {side}")
 
 
 def _numbers(version: str) -> list[int]:
