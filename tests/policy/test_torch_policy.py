@@ -1,5 +1,6 @@
 """The torch policy against plain autograd on separate sequences, for every architecture."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import MemoryShort, ModelError, Stopped
-from waggle.policy import decoding, torch_product
+from waggle.policy import causal_lm, decoding, torch_product
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
@@ -331,6 +332,33 @@ def test_what_libraries_say_for_want_of_memory_is_understood(error):
 def test_a_fault_is_not_taken_for_want_of_memory(error):
     with pytest.raises(type(error)), memory_errors():
         raise error
+
+
+KEPT = """
+import ctypes, psutil, torch
+from waggle.policy.torch_memory import give_back
+ctypes.CDLL(None).mallopt(-3, 32 << 20)  # what is smaller comes from the heap
+blocks = [torch.ones(1 << 18) for _ in range(200)]
+last = torch.ones(1 << 18)  # at the end of the heap: what lies before it stays there
+del blocks
+before = psutil.Process().memory_info().rss
+give_back()
+print(before - psutil.Process().memory_info().rss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="of glibc")
+def test_what_is_free_between_what_is_used_is_given_back():
+    assert int(subprocess.check_output([sys.executable, "-c", KEPT], text=True)) > 150 << 20
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_memory_is_given_back_before_and_after_answering_where_it_is_short(monkeypatch, tmp_path, short):
+    given: list[None] = []
+    monkeypatch.setattr(causal_lm, "give_back", lambda: given.append(None))
+    policy = TorchPolicy(make_model("llama", tmp_path), training=Training("lora", "float32", recompute=short))
+    sample(policy, prompts())
+    assert len(given) == 2 * short
 
 
 @pytest.mark.skipif(not SMAPS.exists() or "VmFlags" not in SMAPS.read_text(), reason="where Linux says it")

@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, torch_head
-from waggle.policy.torch_memory import memory_errors
+from waggle.policy.torch_memory import give_back, memory_errors
 from waggle.policy.torch_product import Product, ready_pieces
 from waggle.policy.training import Training
 from waggle.rl.batch import nothing
@@ -104,6 +104,7 @@ class CausalLM:
     def decoding(self, rows: int, pause_point: Callable[[], None] = nothing) -> Iterator[None]:
         """Weights made ready for many products of about so many rows each, where that pays; dropped at the end."""
         products = [product for layer in self._layers for product in layer.products]
+        self._spare_memory()
         try:
             for product in products:
                 product.make_ready(self.precision, rows)
@@ -115,6 +116,12 @@ class CausalLM:
             self._ready_head = None
             for product in products:
                 product.drop_ready()
+            self._spare_memory()
+
+    def _spare_memory(self) -> None:
+        """Between answering and learning, where memory is short."""
+        if self.recompute:
+            give_back()
 
     def _rope(self, positions: torch.Tensor) -> Rope:
         """The turns of positions (T,)."""

@@ -1,7 +1,9 @@
-"""What torch and the libraries below it say for want of memory, in many ways, becomes MemoryShort."""
+"""What torch and libraries below it say for want of memory, in many ways, becomes MemoryShort; what is free is given back."""
 
 import contextlib
+import ctypes
 import re
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -25,3 +27,11 @@ def memory_errors() -> Iterator[None]:
         if plain and not SHORT.search(str(error)):
             raise
         raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
+
+
+def give_back() -> None:
+    """Let the system have what is free: glibc keeps it between what is used, and phases of a round need pieces of other sizes."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other libraries of C have none
+        if trim is not None:
+            trim(0)
