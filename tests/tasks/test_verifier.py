@@ -141,6 +141,16 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
         verifier.close()
 
 
+def test_a_verifier_starts_where_a_dataset_makes_no_question_of_its_first_seeds():
+    small = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 5, "max_stones": 15})
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(small,)))
+    try:
+        made = verifier.questions([("tsumego", seed) for seed in range(20)])
+        assert [question.seed for question in made if question.text] == [0, 5, 9, 11, 12, 15]  # of those to arm with: 22
+    finally:
+        verifier.close()
+
+
 def test_a_killed_child_is_started_again_and_judging_goes_on():
     reasons: list[str] = []
     own = Verifier(first_swarm(), restarted=reasons.append)

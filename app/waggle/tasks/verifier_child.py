@@ -22,6 +22,7 @@ from waggle.tasks.group import RIGHT, TAGS, UNJUDGED, Verdict
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = TAGS
 PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
+SPARE = 16  # seeds to begin with: a dataset may make no question of some
 CACHED = 4096  # entries
 CACHED_CHARACTERS = 32_000_000  # of their questions and answers: a stranger may have chosen large grids
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
@@ -41,17 +42,26 @@ class Bench:
     def warm(self) -> None:
         """Make and score something of each specialty, so that nothing is imported later; raises what reasoning-gym raises."""
         for dataset in self._settings:
-            for answer in (self.answer((dataset, 0)), *NONSENSE):
+            key = self._first(dataset, range(SPARE))
+            for answer in (self.answer(key), *NONSENSE):
                 with suppress(Exception):  # what an honest scorer may do with nonsense
-                    self.judge((dataset, 0), f"<answer>{answer}</answer>", True)
+                    self.judge(key, f"<answer>{answer}</answer>", True)
 
     def arm(self, report: Callable[[str], None]) -> armour.Sandbox:
         """From now on new text is judged behind closed doors; raises what a specialty raises that cannot be made so."""
         sandbox = armour.close_doors()
         for dataset in self._settings:
-            self.entry((dataset, 1))
+            self._first(dataset, range(SPARE, 2 * SPARE))
         self._unarmed = armour.lay_tripwire(report)
         return sandbox
+
+    def _first(self, dataset: str, seeds: range) -> wire.Key:
+        """The first of these seeds of which the dataset makes a question; raises what it raises of the last one."""
+        for seed in seeds[:-1]:
+            if self.question((dataset, seed)):
+                return dataset, seed
+        self.entry((dataset, seeds[-1]))
+        return dataset, seeds[-1]
 
     def entry(self, key: wire.Key) -> tuple[Any, dict[str, Any]]:
         """(what scores it, entry) of a question; raises KeyError for a specialty that the charter lacks."""
