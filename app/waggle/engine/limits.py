@@ -10,6 +10,7 @@ import psutil
 
 from waggle import paths
 from waggle.engine.gate import Gate
+from waggle.memory import held_by
 from waggle.policy import cached
 from waggle.policy.choose import Opened, threads_for, use_threads
 from waggle.rl.batch import nothing
@@ -79,13 +80,7 @@ def _threads(process: psutil.Process) -> list[int]:
 def memory_used() -> float:
     """Bytes of this process and its children."""
     me = psutil.Process()
-    total = 0
-    for process in (me, *me.children(recursive=True)):
-        try:
-            total += process.memory_info().rss
-        except psutil.NoSuchProcess:  # it has just ended, and has none
-            continue
-    return float(total)
+    return float(sum(held_by(process.pid) for process in (me, *me.children(recursive=True))))
 
 
 def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import multiprocessing
+import os
 import resource
 import tempfile
 import time
@@ -12,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
@@ -25,6 +25,7 @@ from waggle.lab.besiegers import ALL, NONE, POISON, Orders, besiege
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
+from waggle.memory import held_by
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.sapo import held_out
@@ -323,22 +324,18 @@ def _identity(path: Path, seed: int, i: int) -> Identity:
     return identities.load_or_create(path)
 
 
-def _processes(besieged: Besieged) -> list[Any]:
-    return [psutil.Process(pid) for pid in (besieged.verifier.pid, *(swarm.pid for swarm in besieged.swarms)) if pid]
+def _children(besieged: Besieged) -> list[int]:
+    return [pid for pid in (besieged.verifier.pid, *(swarm.pid for swarm in besieged.swarms)) if pid]
 
 
 def _cpu_seconds(besieged: Besieged) -> float:
     own = resource.getrusage(resource.RUSAGE_SELF)
     total = own.ru_utime + own.ru_stime
-    for process in _processes(besieged):
+    for pid in _children(besieged):
         with contextlib.suppress(psutil.Error):  # it has just been replaced
-            total += sum(process.cpu_times()[:2])
+            total += sum(psutil.Process(pid).cpu_times()[:2])
     return total
 
 
 def _memory_mb(besieged: Besieged) -> float:
-    total = psutil.Process().memory_info().rss
-    for process in _processes(besieged):
-        with contextlib.suppress(psutil.Error):  # it has just been replaced
-            total += process.memory_info().rss
-    return float(total) / 2**20
+    return sum(map(held_by, (os.getpid(), *_children(besieged)))) / 2**20

@@ -179,7 +179,7 @@ def _turns(found: Configuration) -> bool:
             turns = found.frequencies()
     except FloatingPointError:
         return False
-    return bool(0.0 < turns.min() and turns.max() < np.inf)  # no number at all is neither
+    return bool(turns.min() > 0.0 and turns.max() < np.inf)  # no number at all is neither
 
 
 def _llama3(rope: Rope, plain: NDArray[np.float32]) -> NDArray[np.float32]:

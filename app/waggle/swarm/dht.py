@@ -17,9 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
-
 from waggle.errors import SwarmError
+from waggle.memory import held_by
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
@@ -100,9 +99,7 @@ class Dht:
     @property
     def memory(self) -> int:
         """Bytes that p2pd holds in memory; 0 where it has ended."""
-        with suppress(psutil.Error):
-            return int(psutil.Process(self.pid).memory_info().rss)
-        return 0
+        return held_by(self.pid)
 
     async def announce(self, key: str, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         """Put a signed announcement into the directory. True says little: a node that is alone also stores."""

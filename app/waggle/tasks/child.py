@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
-import psutil
 
 import waggle
 from waggle import paths
+from waggle.memory import held_by
 from waggle.tasks import wire
 from waggle.tasks.armour import MEMORY_BYTES, TRIPPED
 
@@ -78,17 +78,9 @@ class Child(Generic[Reply]):
                 if time.monotonic() >= deadline:
                     self.end()
                     raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
-                if self._memory() > MEMORY_BYTES:
+                if held_by(self.process.pid) > MEMORY_BYTES:
                     self.end()
                     raise EOFError(f"the verifier took more than {MEMORY_BYTES / 2**30:.0f} GiB") from None
-
-    def _memory(self) -> int:
-        """Bytes in use; none where it is gone."""
-        try:
-            found: int = psutil.Process(self.process.pid).memory_info().rss
-        except psutil.Error:
-            return 0
-        return found
 
     def ending(self) -> EOFError:
         """How the child ended, or why it must be ended."""
