@@ -1,19 +1,23 @@
 """However much one peer, one address range or a crowd of new names sends to a live node, it gets its part of a round."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hostile.conftest import StartAttacker, round_of
-from swarm.live import Start, be_of_use
+from swarm.live import Start, be_of_use, fresh_identity
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Payload, Scene
 from waggle.sapo import round as sapo
 from waggle.sapo.bounds import UNBOUNDED
-from waggle.swarm import dht
+from waggle.swarm import dht, directory
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.directory import OVER_SAMPLE
 from waggle.swarm.identity import text_of
 from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.swarm.record import MAX_GROUPS
@@ -22,6 +26,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
 FRIENDS = 3
+NAMES = 100
 PLACES = 8  # all of them for what others sent
 RULES = replace(sapo.Rules(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
@@ -68,6 +73,39 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
     assert _places(bounded, names) == PLACES / 4
     assert _pull(bounded, names) < 1 / 3, "a quarter of what all would pull, and the others pull no more for it"
     assert _places(without, names) > PLACES / 2 < PLACES * _pull(without, names), "what they sent would have filled the round"
+
+
+async def test_half_of_those_asked_have_standing_however_many_names_announce(
+    start: Start, seed_address: str, attacker: StartAttacker, scene_of: Callable[[Attacker], Scene], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    looks: list[tuple[set[bytes], list[bytes]]] = []  # who had something new, and who was asked for it
+
+    def choose(announced: Mapping[bytes, Announcement], **named: Any) -> list[bytes]:
+        chosen = choosing(announced, **named)
+        looks.append((set(announced) - set(named["avoid"]), chosen))
+        return chosen
+
+    choosing = directory.choose
+    monkeypatch.setattr(directory, "choose", choose)
+    friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
+    hostile, names = await attacker("hostile"), [fresh_identity(tmp_path, f"name {number}") for number in range(NAMES)]
+    assert await hostile.announce_crowd(names) == NAMES
+    victim = await start("victim", seeds=(seed_address,), peers_per_pull=2 * FRIENDS - OVER_SAMPLE, tempo=1.0)
+    for friend in friends:
+        be_of_use(victim.node._trust, friend.identity.peer_id)
+        await friend.attack(_gentle, scene_of(friend))
+    for friend in friends:
+        await victim.ear.hear(GroupsArrived, lambda news, friend=friend: news.origin == friend.identity.peer_id)
+
+    crowd, welcome = {name.peer_id for name in names}, {friend.identity.peer_id for friend in friends}
+    asked = set[bytes]()
+    for new, chosen in looks:
+        assert (new & welcome) - asked <= set(chosen), "nobody of standing waits for a crowd"
+        asked |= set(chosen) & welcome
+        if asked == welcome:
+            assert len(new & crowd) > NAMES / 2, "it was still there"
+            break
 
 
 def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:
