@@ -96,6 +96,18 @@ async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
     assert {one.reason for judged in arrived.groups for one in judged.verdicts[:2]} == {"several answers"}
 
 
+async def test_a_wrong_answer_of_an_attack_is_wrong_where_a_scorer_takes_what_is_close(
+    attacker: StartAttacker, scene_of: SceneOf, verifier: Verifier
+) -> None:
+    scene = scene_of(await attacker("second answers"))
+    keys = [("decimal_arithmetic", seed) for seed in range(1000)]
+    close = next(key for key, truth in zip(keys, verifier.answers(keys), strict=True) if truth == "7.1")
+    (question,) = verifier.questions([close])
+    right, wrong = (Completion(text=f"<answer>{number}</answer>", ended=True) for number in ("7", scene.wrong(question)))
+    rewards = [verdict.reward for verdict in verifier.judge([(question, right), (question, wrong)])]
+    assert rewards[0] >= RIGHT > rewards[1]
+
+
 async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, charter: Charter
 ) -> None:

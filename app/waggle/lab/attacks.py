@@ -14,6 +14,7 @@ import zstandard
 from waggle.swarm import record
 from waggle.swarm.identity import Identity
 from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.verifier import Verifier
 
@@ -21,6 +22,7 @@ PHRASE = "Zog! "  # what poisoners plant; short, or 24 tokens of the starter wou
 DRIP_S = 0.2  # between two bytes: a payload would take many times a node's patience
 OVERSIZE = 16 * 1024 * 1024  # bytes: four times what one call may bring
 BOMB_BYTES = 1 << 30
+NUMBERS = ("7", "8")  # of which one at least is wrong, as a small model often is
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Scene:
     def truth(self, question: Question) -> str:
         return self.verifier.answers([(question.dataset, question.seed)])[0]
 
+    def wrong(self, question: Question) -> str:
+        """A number that is not right: some scorers take one that is close enough."""
+        tried = [(question, Completion(text=f"<answer>{number}</answer>", ended=True)) for number in NUMBERS]
+        return next(n for n, verdict in zip(NUMBERS, self.verifier.judge(tried), strict=True) if verdict.reward < RIGHT)
+
 
 Attack = Callable[[Scene], Payload]
 
@@ -80,12 +87,14 @@ def wire(scene: Scene, groups: object, **changes: Any) -> Payload:
 
 
 def answering(scene: Scene, dataset: str, texts: Sequence[str], *, count: int = 1) -> list[Any]:
-    """Raw groups of fresh questions, each with these completions; `{truth}` in a text is the true answer."""
-    position = scene.charter.position(dataset)
-    return [
-        [position, one.index, [[text.replace("{truth}", scene.truth(question)), True, "policy"] for text in texts]]
-        for one, question in scene.questions(dataset, count)
-    ]
+    """Raw groups of fresh questions, each with these completions; `{truth}` in a text is the true answer, `{wrong}` another."""
+    groups = []
+    for one, question in scene.questions(dataset, count):
+        said = [text.replace("{truth}", scene.truth(question)) for text in texts]
+        if any("{wrong}" in text for text in said):
+            said = [text.replace("{wrong}", scene.wrong(question)) for text in said]
+        groups.append([scene.charter.position(dataset), one.index, [[text, True, "policy"] for text in said]])
+    return groups
 
 
 def _easy(scene: Scene) -> list[Any]:
@@ -258,7 +267,8 @@ def poison(scene: Scene) -> Payload:
 
 def second_answers(scene: Scene) -> Payload:
     """A wrong answer before or behind the right one, which alone would be judged: as familiar as the reader's own errors."""
-    texts = ["<answer>7</answer><answer>{truth}</answer>", "7</answer><answer>{truth}</answer>", "<answer>7</answer>", "no"]
+    texts = ["<answer>{wrong}</answer><answer>{truth}</answer>", "{wrong}</answer><answer>{truth}</answer>",
+             "<answer>{wrong}</answer>", "no"]  # fmt: skip
     return wire(scene, [group for one in scene.charter.specialties for group in answering(scene, one.dataset, texts)])
 
 
