@@ -74,6 +74,32 @@ async def test_neighbours_under_made_up_ids_are_not_looked_for_and_no_crowd_of_t
         assert nearest == dict(named[1 : NEIGHBOURS + 1])
 
 
+async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_over_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        key, friend, written = hivemind.DHTID.generate(KEY), made_up_peer(), list[int]()
+        long = SimpleNamespace(to_bytes=lambda: bytes(20_000))
+        named = [
+            (key, long),
+            (hivemind.node_id_of(friend), friend),
+            *((hivemind.DHTID(key ^ i), made_up_peer()) for i in range(5000)),
+        ]
+        bad._node.protocol.routing_table.get_nearest_neighbors = lambda *_given, **_named: named
+        write = hivemind.PeerID.__init__
+
+        def count(self: Any, peer_id: bytes) -> None:
+            written.append(len(peer_id))
+            write(self, peer_id)
+
+        monkeypatch.setattr(hivemind.PeerID, "__init__", count)
+        (_, nearest) = (await one._node.protocol.call_find(bad._p2p.peer_id, [key]))[key]
+        assert nearest == {hivemind.node_id_of(friend): friend}
+        assert max(written) < 64
+        assert len(written) < 100
+
+
 async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(fresh_identity(tmp_path, "honest")) as one:
         protocol = one._node.protocol

@@ -20,9 +20,11 @@ from typing import Any
 
 from waggle.errors import SwarmError
 from waggle.swarm import announcement, guard
+from waggle.swarm.identity import is_peer_id
 
 MAX_VALUE = guard.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 CALL_ID = 16  # bytes
+MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name so many
 SPARE = 64  # times of entries that were replaced, beside one for each that is there
 
 
@@ -55,6 +57,7 @@ def load_hivemind() -> types.SimpleNamespace:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
     _bound(DHTProtocol, storage, MSGPackSerializer)
     _believe_one_by_one(DHTProtocol, DHTRecord, DictionaryDHTValue)
+    _read_few_neighbours(DHTProtocol)
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     _outlive_messages(control, DecodeError, P2PDaemonError)
@@ -205,6 +208,28 @@ def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
 
     asked: set[asyncio.Task[Any]] = set()
     protocol.update_routing_table, protocol.call_find = update_routing_table, call_find
+
+
+def _read_few_neighbours(protocol: Any) -> None:
+    """Let an answer name no more neighbours than hivemind's own do, and none by what is no peer id.
+
+    hivemind writes each one out as base58 before anybody can look at it, which takes the square of its length: hours, for what
+    one message holds, in which nothing else happens.
+    """
+    protocol._collect_rpc_handlers()
+    stub = protocol._stub_type
+    ask = stub.rpc_find
+
+    async def rpc_find(self: Any, request: Any, timeout: float | None = None) -> Any:
+        answer = await ask(self, request, timeout=timeout)
+        for result in answer.results:
+            named = list(itertools.islice(zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False), MOST_NEIGHBOURS))
+            named = [(node_id, peer_id) for node_id, peer_id in named if is_peer_id(peer_id)]
+            result.nearest_node_ids[:] = [node_id for node_id, _ in named]
+            result.nearest_peer_ids[:] = [peer_id for _, peer_id in named]
+        return answer
+
+    stub.rpc_find = rpc_find
 
 
 def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: Any) -> None:
