@@ -24,17 +24,28 @@ Raised low, caught in two places: the engine's main (one `EngineFailed` event) a
 
 import msgspec
 
+LONGEST = 2000  # characters of a sentence
 # What msgspec raises for bytes that are not of the form agreed on: a wrong form, text that is no UTF-8, endless nesting.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+def plain(words: str) -> str:
+    """On one line and of bounded length; control, bidirectional and invisible characters become a sign each.
+
+    What a stranger wrote may be quoted in it, and is read in a terminal, in a log and in the window.
+    """
+    cut = words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
+    line = cut if cut.isprintable() else " ".join(cut.splitlines())
+    return line if line.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in line)
+
+
 class WaggleError(Exception):
-    """Says what happened in `title` and what a person can do in `advice`."""
+    """Says what happened in `title` and what a person can do in `advice`, each in plain words on one line."""
 
     def __init__(self, title: str, advice: str = "") -> None:
-        super().__init__(f"{title} {advice}".strip())
-        self.title = title
-        self.advice = advice
+        self.title = plain(title)
+        self.advice = plain(advice)
+        super().__init__(f"{self.title} {self.advice}".strip())
 
 
 class SettingsError(WaggleError):

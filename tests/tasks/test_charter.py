@@ -47,6 +47,22 @@ def test_a_charter_that_breaks_a_rule_is_refused_in_words(document, says):
         decode(document)
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        encode(first_swarm())[:-1] + b',"\\u202e\\u001b]0;owned\\u0007\\n2026-11-23 all is well":1}',
+        encode(first_swarm())[:-1] + b',"%s":1}' % (b"x" * 50_000),
+        changed(specialties=(Specialty(dataset="bf", title="t", settings={"\u202e\n\x1b[2J": "\u2066"}),)),
+    ],
+    ids=["control characters", "a long one", "a setting"],
+)
+def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(document):
+    with pytest.raises(CharterError) as refused:
+        decode(document)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 3000
+
+
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
 LISTED = [one.dataset for one in audited.shipped().findings.values() if one.listed and one.longest >= 20_000]
 
