@@ -165,6 +165,17 @@ def test_a_killed_child_is_started_again_and_judging_goes_on():
         own.close()
 
 
+def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
+    own = Verifier(first_swarm())
+    try:
+        first = own.pid
+        os.kill(first, signal.SIGINT)
+        assert len(own.answers([("bf", 9)])) == 1
+        assert own.pid == first
+    finally:
+        own.close()
+
+
 def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
     reasons: list[str] = []
     own = Verifier(first_swarm(), restarted=reasons.append)

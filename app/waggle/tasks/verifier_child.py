@@ -6,6 +6,7 @@ happens armed (see armour.py), so all that a specialty ever imports or reads is 
 
 import decimal
 import os
+import signal
 import sys
 import warnings
 from collections import OrderedDict
@@ -178,6 +179,7 @@ def _failed(error: Exception) -> wire.Failed:
 
 def main() -> None:
     """Answer requests until stdin closes. The first must be `Warm`, which is answered once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches every process of a terminal: the engine ends this one
     armour.limit_memory()
     replies = claim_stdout()
     first: msgspec.msgpack.Decoder[wire.Warm] = msgspec.msgpack.Decoder(wire.Warm)
