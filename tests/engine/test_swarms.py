@@ -89,6 +89,7 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
 async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):
     third = replace(first_swarm(), name="A third swarm")
     (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
+    book.write(home.swarms, book.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
     for digest in (OTHER.digest.hex(), third.digest.hex()):
         await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     swarms.go_back(home)
@@ -134,6 +135,14 @@ async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, se
 async def test_a_swarm_nobody_ever_saw_cannot_be_chosen(known):
     with pytest.raises(CharterError):
         await known.obey(commands.ChooseSwarm(id="1", charter="ee" * 32))
+
+
+async def test_a_swarm_that_was_only_looked_at_before_the_engine_started_again_is_not_joined_without_its_invite(home, known):
+    third = replace(first_swarm(), name="A third swarm")
+    (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
+    with pytest.raises(SwarmError, match="looked at before the engine started again"):
+        await known.obey(commands.ChooseSwarm(id="1", charter=third.digest.hex()))
+    assert book.read(home.swarms).active == ""
 
 
 async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known):
@@ -210,6 +219,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     await joining.obey(commands.ReadInvite(id="1", link=link))
     await joining.obey(commands.ChooseSwarm(id="2", charter=first))
     assert swarms.applied(home, LOOPBACK).swarm.seeds == (friend,)
+    book.write(home.swarms, book.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
     elsewhere = Swarms(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
     await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
     assert swarms.applied(home, LOOPBACK).swarm.seeds == ()

@@ -224,6 +224,8 @@ class Swarms:
         charter, known = self._kept(digest), book.read(self._home.swarms)
         others.specialties(self._chosen, charter)
         looked = self._looked.get(digest)
+        if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
+            raise SwarmError("This swarm was looked at before the engine started again.", "Open its invite again.")
         if charter != charters.first_swarm() or looked:
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
