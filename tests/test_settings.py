@@ -36,6 +36,7 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
         ("[when]\nweek = ['########################']\n", "has 1 days", "seven"),
         ("[when]\nweek = ['#']\n", "when.week", "Nothing was changed."),
         ("[computer]\ncpu_percent = 0\n", "computer.cpu_percent", "Nothing was changed."),
+        ("[computer]\ndisk_gb = inf\n", "computer.disk_gb", "Nothing was changed."),  # which JSON has no word for
         ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "Nothing was changed."),
     ],
 )

@@ -15,7 +15,7 @@ from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import MemoryShort, ModelError
+from waggle.errors import MemoryShort, ModelError, Stopped
 from waggle.protocol import events, wire
 from waggle.rl.batch import nothing
 
@@ -77,6 +77,20 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
+
+
+async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypatch):
+    def blind() -> None:
+        raise OSError(24, "Too many open files")
+
+    async def prepare(*_: object, stopped: asyncio.Event, **__: object) -> None:
+        await stopped.wait()
+        raise Stopped
+
+    monkeypatch.setattr(main, "Reader", blind)
+    monkeypatch.setattr(main, "prepare", prepare)
+    with pytest.raises(OSError, match="Too many open files"):
+        await main._contribute(*begun)
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")

@@ -25,15 +25,19 @@ from waggle.rl.rules import RULES
 from waggle.settings import Computer, Learning, Model, Settings, Swarm
 
 
-async def prepared(folder, learning: Learning, divided: Callable[[int], int] = int, **more: Any) -> Prepared:
+async def prepared(
+    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None, **more: Any
+) -> Prepared:
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
         teller = Teller(home.events)
         stack.callback(teller.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
-        gate = Gate(lambda: None)
-        return await prepare(home, chosen, teller, threads, stack, gate=gate, stopped=asyncio.Event(), divided=divided)
+        return await prepare(
+            home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
+            computer=lambda: chosen.computer,
+        )  # fmt: skip
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
@@ -41,6 +45,12 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
     assert made.rules.rule is RULES["dr_grpo"]
     assert made.node.specialties == ("bf", "arc_1d")
     assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+
+
+async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
+    gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
+    assert gate.percent == 40
 
 
 async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has(tmp_path):

@@ -36,7 +36,7 @@ class Limits:
     def hold(self, computer: Computer) -> tuple[str, ...]:
         """The settings that this system lets change only at the next start."""
         self.computer = computer
-        self._gate.percent = computer.gpu_percent if self._opened.device != "cpu" else computer.cpu_percent
+        self._gate.percent = share_of_time(computer, self._opened.device)
         self._traffic(computer.traffic_kb * 1000.0 or None)
         return () if be_nice(computer.priority) else ("computer.priority",)
 
@@ -49,6 +49,11 @@ class Limits:
             self._settle()
             use_threads(wanted)
             self._threads = wanted
+
+
+def share_of_time(computer: Computer, device: str) -> int:
+    """Percent of it that may be worked."""
+    return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 
 
 def be_nice(priority: str) -> bool:

@@ -190,6 +190,8 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
                 divided=frugality.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
+            if _failed(looking):
+                looking.result()
             if isinstance(error, WaggleError) and not lifecycle.again:
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin

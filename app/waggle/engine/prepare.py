@@ -14,7 +14,7 @@ import waggle
 from waggle import paths
 from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
-from waggle.engine.limits import Limits, make_room
+from waggle.engine.limits import Limits, make_room, share_of_time
 from waggle.engine.moments import Moments
 from waggle.engine.sitting import Sitting
 from waggle.engine.talking import Talking
@@ -94,7 +94,7 @@ async def prepare(
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
-    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate)
+    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate, computer())
 
     _tell_part(teller, 4)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack, held=lambda: gate.closed)
@@ -192,9 +192,10 @@ def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) ->
 
 
 async def _restored(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate
+    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate, computer: Computer
 ) -> tuple[checkpoint.Saved | None, int | None]:
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
+    gate.percent = share_of_time(computer, opened.device)  # learning a journal again may take hours
     told = partial(_tell_replay, teller)
     load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=gate, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
