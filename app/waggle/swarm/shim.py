@@ -221,15 +221,19 @@ def _read_few_neighbours(protocol: Any) -> None:
     ask = stub.rpc_find
 
     async def rpc_find(self: Any, request: Any, timeout: float | None = None) -> Any:
-        answer = await ask(self, request, timeout=timeout)
-        for result in answer.results:
-            named = list(itertools.islice(zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False), MOST_NEIGHBOURS))
-            named = [(node_id, peer_id) for node_id, peer_id in named if is_peer_id(peer_id)]
-            result.nearest_node_ids[:] = [node_id for node_id, _ in named]
-            result.nearest_peer_ids[:] = [peer_id for _, peer_id in named]
-        return answer
+        return with_few_neighbours(await ask(self, request, timeout=timeout))
 
     stub.rpc_find = rpc_find
+
+
+def with_few_neighbours(answer: Any) -> Any:
+    """A FindResponse without the neighbours that are too many, or no peers at all."""
+    for result in answer.results:
+        named = list(itertools.islice(zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False), MOST_NEIGHBOURS))
+        named = [(node_id, peer_id) for node_id, peer_id in named if is_peer_id(peer_id)]
+        result.nearest_node_ids[:] = [node_id for node_id, _ in named]
+        result.nearest_peer_ids[:] = [peer_id for _, peer_id in named]
+    return answer
 
 
 def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: Any) -> None:
