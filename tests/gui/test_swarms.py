@@ -24,7 +24,7 @@ from waggle.gui.parts import Button, Line
 from waggle.gui.span_text import SpanText
 from waggle.gui.still import settled
 from waggle.gui.swarm_form import level_of
-from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
+from waggle.gui.swarm_views import Forget, Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms, link_in
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
@@ -584,6 +584,42 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
     asked = len(sent)
     tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=7))
     assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
+
+
+def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
+    _, swarms, sent = page
+    swarms.findChildren(Forget)[-1].click()
+    assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
+)
+def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], asked: str) -> None:
+    window, swarms, sent = page
+    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
+    window.activateWindow()
+    settled(window)
+    (forget,) = (one for one in swarms.findChildren(Forget) if one.isVisible())
+    known = len(sent)
+
+    def shown() -> tuple[str, bool]:
+        said = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
+        return forget.text(), "Without an invite to it you can never come back." in said
+
+    qtbot.mouseClick(forget, Qt.MouseButton.LeftButton)
+    qtbot.mouseDClick(forget, Qt.MouseButton.LeftButton)
+    assert (shown(), sent[known:]) == ((asked, True), [])
+    assert forget.accessibleName() == f"{asked}: Two laptops"
+    swarms._join.setFocus()
+    assert shown() == ("Forget", False)
+    forget.click()
+    window.show_page("home")
+    window.show_page("swarms")
+    assert (shown(), sent[known:]) == (("Forget", False), [])
+    forget.click()
+    forget.click()
+    assert sent[known:] == [commands.ForgetSwarm(id=sent[-1].id, charter=THERE)]
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
