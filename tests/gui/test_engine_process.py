@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from waggle.engine.main import LEAVING_SECONDS
 from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
-from waggle.protocol import events
+from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, Resume, Say
 from waggle.protocol.state import AnyEvent
 from waggle.protocol.talking import TurnGrew
@@ -159,3 +159,61 @@ def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
     with qtbot.waitSignal(process.ended, timeout=20_000):
         process.stop()
     assert kinds(told)[-1] == "EngineStopped"
+
+
+Far = Callable[[str], Made]
+
+
+@pytest.fixture
+def far(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Far]:
+    """Starts an engine on `box`, where ssh is a script of these lines; without any there is no ssh."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    made: list[EngineProcess] = []
+
+    def start(body: str) -> Made:
+        if body:
+            (tmp_path / "ssh").write_text(f"#!/bin/sh\n{body}\n")
+            (tmp_path / "ssh").chmod(0o700)
+        process, told = EngineProcess(far_command_line("box"), backoff=(0.01, 0.01)), list[AnyEvent]()
+        process.told.connect(told.append)
+        process.start()
+        made.append(process)
+        return process, told
+
+    yield start
+    for process in made:
+        with qtbot.waitSignal(process.ended, timeout=20_000):
+            process.stop()
+
+
+@pytest.mark.parametrize(
+    ("body", "title", "advice"),
+    [
+        (
+            "echo 'No ED25519 host key is known for box.' >&2; echo 'Host key verification failed.' >&2; echo >&2; exit 255",
+            "box cannot be reached by ssh.",
+            "Host key verification failed.",
+        ),
+        ("printf 'env: \\033[1mwaggle\\n' >&2; exit 127", "There is no Waggle on box.", "env: \u241b[1mwaggle"),
+        ("printf '%0999d' 0 >&2; exit 255", "box cannot be reached by ssh.", "0" * 300),
+        ("", "ssh is missing on this computer.", "Install OpenSSH, then start again."),
+    ],
+)  # fmt: skip
+def test_what_ssh_cannot_reach_is_said_at_once_in_its_own_words(
+    far: Far, qtbot: QtBot, body: str, title: str, advice: str
+) -> None:
+    process, told = far(body)
+    qtbot.waitUntil(lambda: bool(told) and not process.running, timeout=20_000)
+    (failed,) = told
+    assert isinstance(failed, events.EngineFailed)
+    assert (failed.title, failed.advice) == (title, advice)
+
+
+def test_a_connection_that_breaks_later_is_tried_again(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "event").write_bytes(wire.line(events.Preparing(part="Warming up", done=0, parts=1)))
+    process, told = far(f'cd {tmp_path}; [ -e event ] && read -r line <event && echo "$line"; /bin/rm event; exit 255')
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=20_000)
+    assert kinds(told) == ["Preparing", "EngineGone", "EngineGone", "EngineFailed"]
+    process.start()
+    qtbot.waitUntil(lambda: kinds(told).count("EngineFailed") == 2 and not process.running, timeout=20_000)
+    assert kinds(told)[4:] == ["EngineFailed"], "begun by hand, it has to reach the other computer first"

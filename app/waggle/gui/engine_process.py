@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
 from waggle import paths
 from waggle.errors import EngineError
+from waggle.gui.words import one_line
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.commands import AnyCommand, Say, Stop
 from waggle.protocol.state import Snapshot, State
@@ -19,6 +20,8 @@ BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start a
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
 FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
 KEPT_LINES = 80  # of its stderr, for a report
+SSH_FAILED, NOT_FOUND = 255, 127  # how ssh ends by itself, and how a shell does that has no such program
+LONGEST_COMPLAINT = 300  # characters of ssh's, in a sentence
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,11 @@ def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
     """
     far = 'env "PATH=$HOME/.local/bin:$PATH" ' + shlex.join(["waggle", "engine", "--stdio", *arguments])
     return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
+
+
+def _host_of(command: Sequence[str]) -> str:
+    """Where a command starts its engine through ssh; empty for one here."""
+    return command[-2] if command[0] == "ssh" else ""
 
 
 class EngineProcess(QObject):
@@ -61,6 +69,7 @@ class EngineProcess(QObject):
         self._said = ""  # the id of the last words to the model
         self._started_at = 0.0
         self._leaving = self._hopeless = self._failed = False
+        self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.readyReadStandardError.connect(self._listen)
@@ -72,7 +81,7 @@ class EngineProcess(QObject):
     def start(self) -> None:
         """Begin, or begin again after a failure: earlier deaths are forgotten."""
         if not self.running:
-            self._restarts = 0
+            self._restarts, self._heard = 0, False
             self._start()
 
     @property
@@ -140,6 +149,7 @@ class EngineProcess(QObject):
                 self._failed = True
             case _:
                 pass
+        self._heard = True
         self.told.emit(event)
 
     def _listen(self) -> None:
@@ -157,7 +167,11 @@ class EngineProcess(QObject):
     def _not_started(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self._hopeless = True
-            self._tell_failure("The engine cannot be started.", "Install Waggle again.", self._process.errorString())
+            self._tell_failure(
+                "ssh is missing on this computer." if self._host else "The engine cannot be started.",
+                "Install OpenSSH, then start again." if self._host else "Install Waggle again.",
+                self._process.errorString(),
+            )
             if self._leaving:
                 self.ended.emit()
 
@@ -172,6 +186,9 @@ class EngineProcess(QObject):
         self.stopped.emit()
 
     def _died(self, code: int) -> None:
+        if self._host and not self._heard and code in (SSH_FAILED, NOT_FOUND):
+            self._tell_unreached(code)
+            return
         if self._clock() - self._started_at > HEALTHY:
             self._restarts = 0
         if self._restarts >= len(self._backoff):
@@ -185,6 +202,15 @@ class EngineProcess(QObject):
         self._restarts += 1
         self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
         self._again.start(int(wait * 1000))
+
+    def _tell_unreached(self, code: int) -> None:
+        """Another try would meet the same: a key that is not known, a host or a program that is not there."""
+        host, said = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
+        self._tell_failure(
+            f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
+            one_line(said[:LONGEST_COMPLAINT]),
+            "\n".join(self._complaints),
+        )
 
     def _tell_failure(self, title: str, advice: str, detail: str) -> None:
         self.told.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
