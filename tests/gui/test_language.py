@@ -11,7 +11,7 @@ import pytest
 import shiboken6
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetrics
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -29,6 +29,7 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.paint import Stages
 from waggle.gui.parts import Button
+from waggle.gui.peer_table import SIGN, SIGNS, WIDTHS
 from waggle.gui.progress import verdict
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
@@ -131,6 +132,28 @@ def test_the_page_of_settings_has_one_name_in_german() -> None:
     assert name in tr("Settings offers to use your NVIDIA card")
     assert name in told("Change them on the page Settings.")
     assert name in told("an NVIDIA graphics card was found; CUDA, which computes on it, waits in the settings")
+
+
+@pytest.mark.parametrize(("act", "other"), [("Mute", "Muted"), ("Block", "Blocked"), ("Freeze", "Frozen"), ("Frozen", "Stopped")])
+def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_german(act: str, other: str) -> None:
+    language.use("de")
+    assert tr(act).lower() not in (told(other).lower(), told(other.lower()).lower())
+
+
+def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
+    language.use("de")
+    assert tr("Nothing has been joined yet.") == "Du bist noch nicht beigetreten."
+    assert tr("You see what the swarm is and what would be shared; nothing is joined until you say so.").endswith(
+        "du trittst erst bei, wenn du es sagst."
+    )
+    assert tr("It trains on") == "Er übt"
+
+
+@pytest.mark.parametrize("word", [word for _, word, _ in SIGNS.values()])
+def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(look: Look, word: str) -> None:
+    language.use("de")
+    room = look.px(WIDTHS[SIGN]) - look.size["icon_small"] - 30  # beside the icon and between the edges
+    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(word)) <= room
 
 
 def test_names_inside_a_sentence_stay_as_they_are() -> None:
