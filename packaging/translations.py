@@ -22,6 +22,8 @@ GUI = APP / "gui"
 NOT_TOLD = {APP / "lab", APP / "cli.py", APP / "engine/ctl.py"}  # only terminals show what these say
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
+FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # what stands in the place is a sentence, or nothing
+REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # why something that a stranger sent was refused: told in a sentence
 DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
 TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
@@ -33,17 +35,30 @@ def said() -> set[str]:
 
 
 def told() -> set[str]:
-    """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it."""
+    """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it; every reason of a refusal."""
     paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
     return {sentence for path in paths for sentence in _told_in(path) if re.search("[A-Za-z]{2}", sentence)}
 
 
 def _told_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and TELLS.search(getattr(node.func, "id", getattr(node.func, "attr", ""))):
+        called = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and TELLS.search(called):
             for given in (*node.args, *(one.value for one in node.keywords if one.arg in ("title", "advice"))):
                 for words in _literals(given):
-                    yield from (_numbered(sentence) for sentence in SENTENCE.split(words) if sentence.endswith("."))
+                    yield from _sentences(words)
+        elif isinstance(node, ast.Call) and REFUSES.search(called):
+            for given in node.args:
+                yield from _literals(given)
+        elif isinstance(node, ast.JoinedStr):  # wherever it is made, what is put behind another's sentence is told
+            for words in _literals(node):
+                yield from _sentences(words) if FOLLOWS.search(words) else ()
+
+
+def _sentences(words: str) -> Iterator[str]:
+    for sentence in SENTENCE.split(words):
+        if sentence.endswith("."):
+            yield _numbered(FOLLOWS.sub("", sentence))
 
 
 def _numbered(sentence: str) -> str:

@@ -180,6 +180,30 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert short_ago(0.0, 12.0) == "12 s"
 
 
+def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
+    peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
+    language.use("de")
+    said = told(about(peer, 0.0))
+    assert said.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 wurden abgelehnt.")
+    for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
+        assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+
+
+@pytest.mark.parametrize("reason", ["not the payload that was announced", "reserved question", "too old"])
+def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
+    language.use("de")
+    peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)
+    said = told(about(peer, 0.0))
+    assert said.startswith("Er brach eine Regel (")
+    assert reason not in said
+
+
+def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
+    language.use("de")
+    assert told("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
+    assert told("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
+
+
 def test_a_day_is_named_in_the_windows_language_whatever_the_systems() -> None:
     at = time.mktime((2026, 5, 4, 18, 40, 0, 0, 0, -1))
     assert (whole_day(datetime.date(2026, 5, 4)), day(datetime.date(2026, 5, 4))) == ("4 May 2026", "4 May")

@@ -25,6 +25,7 @@ PLACE = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 MEASURED = re.compile(r" (GB|MB|kWh)\b")  # elsewhere what looks like a decimal may be a version
 DECIMAL = re.compile(r"\d+\.\d+")
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,10 +132,16 @@ def _matched(words: str) -> str | None:
         if found := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
             for place, value in enumerate(found.groups(), 1):
-                written = value.replace(".", _spoken.manner.point) if measured and DECIMAL.fullmatch(value) else told(value)
-                answer = answer.replace(f"%{place}", written)
+                answer = answer.replace(f"%{place}", _written(value, measured=measured))
             return answer
     return None
+
+
+def _written(value: str, *, measured: bool) -> str:
+    """What stands in a place: a figure as is the custom, else words that may be known."""
+    if THOUSANDS.fullmatch(value):
+        return value.replace(",", _spoken.manner.thousands)
+    return value.replace(".", _spoken.manner.point) if measured and DECIMAL.fullmatch(value) else told(value)
 
 
 def _pattern(english: str) -> re.Pattern[str]:
