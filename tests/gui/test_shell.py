@@ -32,7 +32,7 @@ from waggle.gui.tray import Tray
 from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
-from waggle.protocol.state import State
+from waggle.protocol.state import AnyEvent, Snapshot, State
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
@@ -255,6 +255,41 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shel
     assert window._notice_end.isActive()
     window._notice_end.timeout.emit()
     assert window.status._notice._shown[0] == ""
+
+
+NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)
+
+
+def tell(shell: Shell, *told: AnyEvent) -> None:
+    for event in told:
+        shell._current.take(event)
+    shell._current.flush()
+
+
+@NO_SCREEN
+def test_a_choice_that_failed_is_said_where_it_was_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(shell.window, "notice", said.append)
+    shell.window.show_page("swarms")
+    old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
+    tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))
+    tell(shell, NO_MODEL, replace(NO_MODEL, title="The clock is wrong.", advice=""))
+    assert said == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
+    tell(shell, events.PhaseChanged(phase="contributing", round=7, at=5001.0))
+    assert len(said) == 2, "it was said before"
+
+
+@NO_SCREEN
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Tray, "say", lambda _tray, _title, words: said.append(words))  # no test reads a system's notifications
+    shell.choices.set({"window.notify_problems": wanted})
+    shell.window.hide()
+    tell(shell, NO_MODEL)
+    assert len(said) == wanted
 
 
 @NO_SCREEN

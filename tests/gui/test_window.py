@@ -88,6 +88,23 @@ def test_home_does_not_scroll_in_a_small_window(
     assert [area.verticalScrollBar().maximum() for area in areas] == [0]
 
 
+def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: Told, told: list[AnyEvent]) -> None:
+    window = window_told(told, 1024, 640)
+    settled(window)
+    hero, before = window.home.hero, window.home.hero.height()
+    at = window._current.now()
+    window._current.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
+    window._current.flush()
+    settled(window)
+    label = hero._warning
+    assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
+    assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
+    assert " with " in hero._fact.words(), "what it runs on is still there"
+    hero.show_state(window._current.state, at + 901)
+    settled(window)
+    assert (hero._warned.isVisible(), hero.height()) == (False, before)
+
+
 def figures(window: Window) -> list[str]:
     cards = (window.home._answers, window.home._used, window.home._energy)
     return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 from waggle import cuda_pack
 from waggle.gui import pausing
 from waggle.gui.look import Look
+from waggle.gui.notices import recent, warning_words
 from waggle.gui.paint import Chip, Sign, Stages
 from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set_tip, text
 from waggle.gui.profile import Profile, threads_now
@@ -20,7 +21,6 @@ from waggle.protocol.rules import moment
 from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import STAGES, State
 
-RECENT = 900.0  # seconds for which a warning stays on Home
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
 STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
@@ -73,7 +73,9 @@ class Hero(QFrame):
         self._why_button.clicked.connect(self._show_why)
         self.profile = Profile(look)
         self._use = text(look, tr("Use of this computer"), "small", "soft")
-        self._warning_sign = Sign(look, "warn", "text_soft")
+        self._warning = text(look, "", "small", "soft", wrap=True)
+        sign = column(1, Sign(look, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
+        self._warned = held(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
         self._fact = Line(look, role="small", tone="text_soft")
         self._stage = Line(look, role="small", tone="text_soft", right=True)
         self._cells = Stages(look)
@@ -82,9 +84,9 @@ class Hero(QFrame):
         head = row(self._chip, self._since, self._why_button, None, gap=10)
         self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
-        self._below = row(self._use, self.profile, self._warning_sign, (self._fact, 1), self._stage, self._cells, gap=8)
+        self._below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
-        self._box = column(top, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
+        self._box = column(top, self._warned, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -128,19 +130,21 @@ class Hero(QFrame):
         self._says.setText(told(said.says).removesuffix("."))
         self._detail.setText(told(said.detail))
         self._why.show_ticks(said.why)
-        self._show_fact(state, now)
+        self._show_warning(state, now)
+        self._show_fact(state)
         words, done, total = progress_words(state)
         self._stage.say(words)
         self._show_profile(state)
         self._cells.show_stage(done, total)
         self._show_action(said)
 
-    def _show_fact(self, state: State, now: float) -> None:
-        warning = next((warned for warned in state.warnings if now - warned.at < RECENT), None)
-        self._warning_sign.setVisible(warning is not None)
-        if warning is not None:
-            self._fact.say(f"{told(warning.title)} {told(warning.advice)}".strip())
-        elif state.ready is not None:
+    def _show_warning(self, state: State, now: float) -> None:
+        newest = next(iter(recent(state, now)), None)
+        self._warning.setText(warning_words(newest) if newest else "")
+        self._warned.setVisible(newest is not None)
+
+    def _show_fact(self, state: State) -> None:
+        if state.ready is not None:
             words = tr("%1 of %2 cores with %3") if state.ready.cores > 1 else tr("%1 of %2 core with %3")
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
             words = words.replace("%3", state.ready.backend)

@@ -1,13 +1,15 @@
-"""What is worth a notification while the window is closed: few things, each of which can be switched off. Pure."""
+"""What is worth words: warnings, and what is worth a notification while the window is closed, which can be switched off. Pure."""
 
 from typing import Literal
 
 import msgspec
 
 from waggle.gui.words import one_line, told, tr
+from waggle.protocol.events import Warned
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
+RECENT = 900.0  # seconds for which a warning is news
 Kind = Literal["problems", "discoveries"]
 
 
@@ -29,6 +31,15 @@ def notices(before: State, after: State) -> list[Notice]:
         if aha.specialty not in known and aha.at > began:  # history, told later, is no news
             made.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
     return made
+
+
+def recent(state: State, now: float) -> list[Warned]:
+    """The warnings that still are news, newest first: an engine that was there before the window tells of old ones too."""
+    return [warned for warned in state.warnings if now - warned.at < RECENT]
+
+
+def warning_words(warned: Warned) -> str:
+    return f"{told(warned.title)} {told(warned.advice)}".strip()
 
 
 def _solved(specialty: str) -> str:

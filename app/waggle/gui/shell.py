@@ -256,6 +256,14 @@ class Shell(QObject):
         for notice in news:
             if wanted.notify_problems if notice.kind == "problems" else wanted.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
+        if self.window.is_seen() or wanted.notify_problems:
+            self._say_warnings(before)
+
+    def _say_warnings(self, before: State) -> None:
+        """On whichever page the person is: a choice that failed, too, comes back as a warning."""
+        for warned in reversed(notices.recent(self._told, self._current.now())):
+            if warned not in before.warnings:
+                self.window.notice(notices.warning_words(warned))
 
     def _refused(self, title: str, advice: str, command: str) -> None:
         self.window.refused(title, advice, command)

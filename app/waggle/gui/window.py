@@ -159,7 +159,7 @@ class Window(QWidget):
 
     def redraw(self) -> None:
         """Draw what is seen; a window that is not seen costs nothing."""
-        if self._said and not self._is_seen():
+        if self._said and not self.is_seen():
             return
         state = self._current.state
         page = self._stack.currentWidget()
@@ -188,7 +188,8 @@ class Window(QWidget):
             self._read_out = words, now
             announce(self, words)
 
-    def _is_seen(self) -> bool:
+    def is_seen(self) -> bool:
+        """Whether it is open at all: neither closed to the tray nor minimised."""
         return not (self.isHidden() or self.isMinimized())
 
     def notice(self, words: str) -> None:
@@ -196,13 +197,13 @@ class Window(QWidget):
         self.status.notice(words)
         announce(self, words)
         self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
-        if not self._is_seen():
+        if not self.is_seen():
             self.unseen.emit(words)
 
     def _end_notice(self) -> None:
         if self.status.is_read():
             self._notice_end.start(NOTICE_MS)
-        elif self._is_seen():
+        elif self.is_seen():
             self.status.notice("")
 
     def _show_notice_again(self) -> None:
