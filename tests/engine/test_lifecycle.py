@@ -192,6 +192,7 @@ async def test_a_pause_while_waiting_outlives_the_reason_to_wait(lifecycle):
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Pause(id="1"))
     assert lifecycle.teller.state.phase == "paused"
+    assert sentence(lifecycle.teller.state).says == "Paused."
     lifecycle.consider(PLUGGED)
     assert lifecycle.teller.state.phase == "paused"
     lifecycle.consider(BATTERY)

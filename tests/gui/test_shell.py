@@ -117,7 +117,10 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbo
     made.show_state(replace(CONTRIBUTING, phase="paused"))
     assert shown(made) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
     made._resume.trigger()
-    assert [type(command) for command in asked] == [Pause, Resume]
+    made.show_state(replace(CONTRIBUTING, phase="waiting"))
+    assert shown(made)[1:] == ["Open Waggle", "Pause", "Pause for a while", "Quit"]
+    made._pause.trigger()
+    assert [type(command) for command in asked] == [Pause, Resume, Pause]
 
 
 def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

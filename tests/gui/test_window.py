@@ -215,6 +215,28 @@ def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEv
     assert isinstance(sent[0], Resume)
 
 
+def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while(
+    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    """The key never sends the rules away: that is a button of its own."""
+    on_battery = decide(When(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
+    window = window_told([
+        *written, events.RulesChecked(decision=on_battery, at=5.0), events.PhaseChanged(phase="waiting", round=9, at=5.0),
+    ])  # fmt: skip
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    hero, sent = window.home.hero, list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    assert [button.text() for button in (hero._second, hero._main) if button.isVisible()] == ["Contribute anyway", "Pause"]
+    assert hero._more.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+    window.refused("Not now.", "")
+    hero._more.menu().actions()[0].trigger()
+    window.refused("Not now.", "")
+    hero._second.click()
+    assert [type(command) for command in sent] == [Pause, Pause, Resume]
+
+
 def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qapp: QApplication) -> None:
     failed = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one\nline two")
     window = window_told([*written, failed])

@@ -96,7 +96,7 @@ class Hero(QFrame):
         self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
         self._second = Button(look, tr("Start again"))
-        self._second.clicked.connect(self.start_wanted)
+        self._second.clicked.connect(self._act_otherwise)
         self._buttons = held(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
 
     def _pause_menu(self) -> QMenu:
@@ -168,32 +168,41 @@ class Hero(QFrame):
         stopped = said.action in ("none", "copy_report") and self._can_start()
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
-            "anyway": (tr("Contribute anyway"), "play"),
+            "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
             "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
         }[said.action]  # fmt: skip
-        plain = said.action in ("copy_report", "anyway")
-        restyle(self._main, "kind", "plain" if plain else "primary")
-        self._main.join("left" if said.action == "pause" else "")
-        self._main.become("plain" if plain else "primary", words, icon)
-        shown = {self._main: said.action != "none" or stopped, self._more: said.action == "pause",
-                 self._second: plain and stopped, self._why_button: bool(said.why)}  # fmt: skip
+        failed, anyway, splits = said.action == "copy_report", said.action == "anyway", said.action in ("pause", "anyway")
+        kind = "plain" if failed else "primary"
+        restyle(self._main, "kind", kind)
+        self._main.join("left" if splits else "")
+        self._main.become(kind, words, icon)
+        self._second.say(tr("Contribute anyway") if anyway else tr("Start again"), "play" if anyway else "")
+        shown = {self._main: said.action != "none" or stopped, self._more: splits,
+                 self._second: anyway or (failed and stopped), self._why_button: bool(said.why)}  # fmt: skip
         for button, seen in shown.items():
             if button.hasFocus() and not seen:  # else Qt gives it to whatever comes next, and a space would press that
                 (self._main if shown[self._main] else self).setFocus()
             button.setVisible(seen)
 
     def act(self) -> None:
-        """Do what the one button says."""
+        """Do what the first button says."""
         match sentence(self._state).action:
-            case "pause" | "pause_now":
+            case "pause" | "pause_now" | "anyway":
                 self._ask(pausing.at_once())
-            case "resume" | "anyway":
+            case "resume":
                 self._ask(Resume(id=new_id()))
             case "copy_report":
                 QGuiApplication.clipboard().setText(self.report(self._state))
                 self._main.say(tr("Copied"), "check")
             case "none":
                 self.start_wanted.emit()
+
+    def _act_otherwise(self) -> None:
+        """Do what the button beside it says."""
+        if sentence(self._state).action == "anyway":
+            self._ask(Resume(id=new_id()))
+        else:
+            self.start_wanted.emit()
 
     def _ask(self, command: Pause | Resume) -> None:
         """One press is one command: another is heard once there is something else to be done."""

@@ -98,9 +98,8 @@ class Tray(QObject):
         self._tip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(said.action == "resume")
-        pausable = said.action in ("pause", "pause_now")
-        self._pause.setVisible(pausable)
-        self._for.menuAction().setVisible(said.action == "pause")
+        self._pause.setVisible(said.action in ("pause", "pause_now", "anyway"))
+        self._for.menuAction().setVisible(said.action in ("pause", "anyway"))
         awake = state.phase in ("contributing", "finishing")
         if awake != self._awake:
             self._awake = awake
