@@ -24,7 +24,7 @@ from waggle.gui.engine_process import EngineProcess
 from waggle.gui.look import Look
 from waggle.gui.shell import Shell
 from waggle.gui.swarms import SHEET
-from waggle.gui.welcome import STEPS, Welcome
+from waggle.gui.welcome import STEPS, SWARM, Welcome
 from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.settings import profile_of
@@ -149,6 +149,21 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(l
     assert not welcome._next.isEnabled()
     welcome._choose(0)
     assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
+
+
+def test_enter_goes_on_from_the_link_by_one_step_however_long_it_is_held(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome.show()
+    for _ in range(2):
+        welcome._next.click()
+    welcome._choose(2)
+    qtbot.keyClick(welcome.focusWidget(), Qt.Key.Key_Return)
+    assert welcome._pages.currentIndex() == SWARM, "there is no link yet"
+    welcome._link.setText("waggle://join?charter=ab")
+    for repeated in (False, True, True):
+        QTest.simulateEvent(welcome.focusWidget(), True, Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier, "\r", repeated, -1)
+    assert welcome._pages.currentIndex() == SWARM + 1
 
 
 def labels(widget: QWidget) -> list[str]:

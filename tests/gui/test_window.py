@@ -477,6 +477,26 @@ def test_a_key_that_is_held_asks_once(window_told: Told, written: list[AnyEvent]
     assert len(asked) == 1
 
 
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a menu
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
+def test_enter_presses_the_button_that_has_the_focus_and_a_held_key_presses_once(
+    window_told: Told, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key
+) -> None:
+    window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    hero, pressed = window.home.hero, list[bool]()
+    hero._main.clicked.connect(lambda: pressed.append(True))
+    hero._main.setFocus()
+    for repeated in (False, True, True):
+        QTest.simulateEvent(window.focusWidget(), True, key, Qt.KeyboardModifier.NoModifier, "\r", repeated, -1)
+    assert len(pressed) == 1
+    hero._more.setFocus()
+    qtbot.keyClick(window.focusWidget(), key)
+    qtbot.waitUntil(hero._more.menu().isVisible)
+    hero._more.menu().close()
+
+
 def test_the_key_for_pausing_never_overwrites_what_was_copied(
     window_told: Told, written: list[AnyEvent], qapp: QApplication
 ) -> None:

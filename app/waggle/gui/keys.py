@@ -2,7 +2,9 @@
 
 import sys
 
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QPushButton
 
 QUIT, CLOSE, PAUSE, FIND, BLOCK = "Ctrl+Q", "Ctrl+W", "Ctrl+P", "Ctrl+F", "Ctrl+B"
 MUTE = "Ctrl+Shift+M" if sys.platform == "darwin" else "Ctrl+M"  # there Command and M make a window small
@@ -16,3 +18,13 @@ def page(place: int) -> str:
 def written(*keys: str) -> str:
     """ "Ctrl+M, Ctrl+B"; with Command's sign on a Mac, and as the keyboard has it in the window's language."""
     return ", ".join(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys)
+
+
+class EnterPresses(QPushButton):
+    """A button that Enter presses as a space does, which Qt leaves to dialogs. Held down it presses once."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
+        elif not event.isAutoRepeat():
+            self.click()

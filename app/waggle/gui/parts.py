@@ -11,13 +11,13 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
-    QPushButton,
     QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
 
+from waggle.gui.keys import EnterPresses
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
@@ -237,7 +237,7 @@ def _as_it_is(words: str) -> str:
     return words.replace("&", "&&")
 
 
-class Button(QPushButton):
+class Button(EnterPresses):
     """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
     two, joined left and right."""
 

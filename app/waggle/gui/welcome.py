@@ -98,8 +98,8 @@ class Welcome(QWidget):
         self._back.clicked.connect(lambda: self._go(self._pages.currentIndex() - 1))
         self._hint = text(look, "", "small", "faint")
         self._next = Button(look, tr("Continue"), "primary")
-        self._next.setDefault(True)
         self._next.clicked.connect(self._forward)
+        self._link.returnPressed.connect(self._next.click)  # where it is enabled
         for page in (self._what(), self._computer(), self._swarms(), self._start()):
             self._pages.addWidget(page)
         foot = row(self._skip, None, self._hint, 8, self._back, self._next)
