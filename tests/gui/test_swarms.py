@@ -211,6 +211,43 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
 
 
+def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_another_way(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._ask_others.click()
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works on your network only."))
+    reached = events.ReachChanged(reach="connected", peers=1, address="/ip4/192.0.2.9/tcp/4001", way="direct")
+
+    def asked() -> int:
+        return sum(isinstance(command, commands.WriteInvite) for command in sent)
+
+    assert asked() == 1
+    tell(window, reached)
+    assert (asked(), swarms._waiting) == (2, "invite")
+    tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
+    assert (asked(), swarms._invitation.link) == (2, f"{LINK}9")
+    tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
+    assert asked() == 2, "nobody can be asked before the engine is ready"
+    tell(window, events.PhaseChanged(phase="contributing", round=700))
+    assert asked() == 3
+    swarms.show_list()
+    tell(window, reached)
+    assert asked() == 3
+
+
+def test_what_was_copied_is_said_for_a_moment_and_not_of_another_link(page: Page, qapp: QApplication) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    button = swarms._invitation._copy
+    button.click()
+    assert (qapp.clipboard().text(), button.text(), button._end.isActive()) == (LINK, "Copied", True)
+    button._end.timeout.emit()
+    assert button.text() == "Copy link"
+    button.click()
+    tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."))
+    assert (button.text(), button._end.isActive()) == ("Copy link", False)
+
+
 def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> None:
     window, swarms, _ = page
     tell(window, StartedAgain(reason="Going to Two laptops."))

@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QPainter
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
+from waggle.gui.copying import CopyButton
 from waggle.gui.flow import Flow
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
@@ -91,9 +92,7 @@ class Reach(QWidget):
         self._lines = {kind: Line(look, role="small") for kind, _tone in KINDS}
         self._rows = {kind: held(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
         self._rejected = Line(look, role="caption", tone="text_faint")
-        self._copy = Button(look, tr("Copy address"), icon="copy", small=True)
-        self._copy.clicked.connect(self._copy_address)
-        self._address = ""
+        self._copy = CopyButton(look, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
         self.setFixedWidth(look.px(272))
@@ -111,15 +110,9 @@ class Reach(QWidget):
         refused = state.rejected
         self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
         self._rejected.setVisible(refused > 0)
-        if state.address != self._address:
-            self._address = state.address
-            self._copy.say(tr("Copy address"), "copy")
-            self._copy.setToolTip(one_line(state.address))
+        self._copy.offer(state.address)
+        self._copy.setToolTip(one_line(state.address))
         self._copy.setVisible(bool(state.address) and not resting)
-
-    def _copy_address(self) -> None:
-        QGuiApplication.clipboard().setText(self._address)
-        self._copy.say(tr("Copied"), "check")
 
 
 def _way(kind: str, count: int) -> str:

@@ -1,9 +1,10 @@
 """Swarms as a person meets them: a card of one that is known, the sheet of one to be joined, and the invite to this one."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QHideEvent, QMouseEvent
+from PySide6.QtGui import QFocusEvent, QHideEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
+from waggle.gui.copying import CopyButton
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_in, text
@@ -244,8 +245,7 @@ class Invitation(QFrame):
         self._field = link_field(look, tr("The invite link"))
         self._field.setReadOnly(True)
         self._warning: QLabel = text(look, "", "small", "soft", wrap=True)
-        self._copy = Button(look, tr("Copy link"), "primary", "copy")
-        self._copy.clicked.connect(self._copy_link)
+        self._copy = CopyButton(look, tr("Copy link"), "primary")
         self._save = Button(look, tr("Save as a file"), icon="save")
         self._save.clicked.connect(self.save_wanted)
         back = Button(look, tr("Done"))
@@ -266,7 +266,7 @@ class Invitation(QFrame):
         if self._field.text() != self.link:
             self._field.setText(self.link)
             self._field.setCursorPosition(0)
-            self._copy.say(tr("Copy link"), "copy")
+        self._copy.offer(self.link)
         for button in (self._copy, self._save):
             button.setEnabled(bool(self.link))
         waiting = tr("Asking for this computer's addresses.")
@@ -276,10 +276,6 @@ class Invitation(QFrame):
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")
         self._warning.setVisible(private)
-
-    def _copy_link(self) -> None:
-        QGuiApplication.clipboard().setText(self.link)
-        self._copy.say(tr("Copied"), "check")
 
 
 def link_field(look: Look, name: str) -> QLineEdit:

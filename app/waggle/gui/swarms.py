@@ -54,6 +54,7 @@ class Swarms(Page):
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were asked for
         self._unheard = False  # a link came before there was an engine to ask
+        self._written_for: object = None  # how this computer could be reached when the invite was asked for
         self._waiting, self._asked = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
         self._line = Line(look, role="small", tone="text_soft")
         self._join = Button(look, tr("Join by a link"), icon="gather")
@@ -124,6 +125,8 @@ class Swarms(Page):
             self._show_sheet(state.created.swarm, None)
         if self._waiting == "invite" and state.invite is not before.invite:
             self._waiting = ""
+        if self._views.currentIndex() == INVITE and not hindrance(state):
+            self._ask_for_invite()
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
         why_not = why_stay(state)
@@ -262,9 +265,18 @@ class Swarms(Page):
     def show_invitation(self) -> None:
         self._turn_to(INVITE)
         self._which.mark(0)
-        self._waiting, self._asked = "invite", new_id()
-        self.commanded.emit(WriteInvite(id=self._asked))
+        self._written_for = None
+        self._ask_for_invite()
         self.show_state(self._state, 0.0)
+
+    def _ask_for_invite(self) -> None:
+        """Anew once others can reach this computer in another way: what was written before may not lead here."""
+        state = self._state
+        reached = state.ready, state.address, state.way
+        if reached != self._written_for:
+            self._written_for = reached
+            self._waiting, self._asked = "invite", new_id()
+            self.commanded.emit(WriteInvite(id=self._asked))
 
     def _draw_invitation(self) -> None:
         if self._views.currentIndex() != INVITE:
