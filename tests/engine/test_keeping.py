@@ -226,6 +226,22 @@ def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path, seconds):
     assert np.array_equal(again.policy.weights, node.policy.weights)
 
 
+def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(5):
+        node.play()
+    path = tmp_path / "journal-r00000001"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 4 + 60] ^= 1  # in the second of four
+    path.write_bytes(damaged)
+    again = Node(tmp_path)
+    assert (again.round, [one.folder.name for one in again.aside]) == (2, ["damaged-journal-r00000001"])
+    assert again.aside[0].folder.read_bytes() == damaged
+    again.play()
+    last = Node(tmp_path)
+    assert (last.round, last.aside) == (3, [])
+
+
 def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that_is_said(tmp_path):
     two_rounds_and_one_of_another_version(tmp_path)
     before = (tmp_path / "journal-r00000001").read_bytes()

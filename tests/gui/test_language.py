@@ -37,10 +37,10 @@ from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ago, size, told, tr, whole_day
 from waggle.protocol.about_peer import about
-from waggle.protocol.events import Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
+from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
-from waggle.protocol.state import AnyEvent, Card, State
+from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.settings import When
 from waggle.swarm import greeting
 from waggle.swarm.greeting import Greeting
@@ -163,6 +163,17 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
     assert told("A sentence nobody translated.") == "A sentence nobody translated."
     assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
+
+
+@pytest.mark.parametrize(
+    "reason", ["A part of the journal is damaged, or another version of Waggle wrote it.", "It is incomplete."]
+)
+def test_what_was_set_aside_is_told_with_its_reason(reason: str) -> None:
+    language.use("de")
+    (warned,) = apply(State(), CheckpointSetAside(folder="damaged", reason=reason)).warnings
+    assert told(warned.title) == f"Ein gespeicherter Stand war nicht lesbar: {told(reason)}"
+    assert told(reason) != reason
+    assert told(warned.advice) == "Der davor wurde benutzt."
 
 
 def test_figures_are_written_as_is_the_custom() -> None:

@@ -72,15 +72,15 @@ def test_what_a_full_disk_tears_off_stands_before_no_later_entry(tmp_path, room)
     assert rounds(tmp_path, 0) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("lost", [1, 40, 200])
-def test_a_torn_last_entry_is_left_out_and_cut_off(tmp_path, lost):
+def test_a_torn_last_entry_is_left_out_and_cut_off_without_a_word_wherever_it_was_torn(tmp_path):
     sizes = [journal.append(tmp_path, 0, entry(number)) for number in (1, 2)]
     path = tmp_path / "journal-r00000000"
     whole = path.read_bytes()
-    path.write_bytes(whole[: -min(lost, sizes[1] - 1)])
-    assert rounds(tmp_path, 0) == [1]
-    journal.mend(tmp_path, 0)
-    assert path.stat().st_size == sizes[0]
+    for written in (*range(journal.HEAD.size + 10), sizes[1] - 1):
+        path.write_bytes(whole[: sizes[0] + written])
+        assert rounds(tmp_path, 0) == [1]
+        assert journal.mend(tmp_path, 0) is None
+        assert path.stat().st_size == sizes[0]
     journal.append(tmp_path, 0, entry(2))
     assert rounds(tmp_path, 0) == [1, 2]
 
@@ -103,13 +103,21 @@ def test_what_another_version_wrote_is_set_aside_and_nothing_is_lost_behind_it(t
     assert journal.mend(tmp_path, 0) is None
 
 
-def test_a_damaged_entry_ends_it(tmp_path):
+@pytest.mark.parametrize("bit", [1, 2, 128])
+def test_a_damaged_entry_ends_it_and_what_stands_behind_is_kept_in_a_copy_whichever_byte_it_is(tmp_path, bit):
     sizes = [journal.append(tmp_path, 0, entry(number)) for number in (1, 2, 3)]
     path = tmp_path / "journal-r00000000"
-    content = bytearray(path.read_bytes())
-    content[sizes[0] + 50] ^= 1
-    path.write_bytes(content)
-    assert rounds(tmp_path, 0) == [1]
+    whole = path.read_bytes()
+    for place in (*range(journal.HEAD.size + 10), sizes[1] - 1):
+        content = bytearray(whole)
+        content[sizes[0] + place] ^= bit
+        path.write_bytes(content)
+        assert rounds(tmp_path, 0) == [1]
+        aside = journal.mend(tmp_path, 0)
+        assert aside is not None, f"at byte {place}"
+        assert aside.read_bytes() == content
+        assert path.read_bytes() == whole[: sizes[0]]
+        assert journal.mend(tmp_path, 0) is None
 
 
 def test_journals_lead_from_one_checkpoint_through_the_next(tmp_path):

@@ -146,7 +146,8 @@ def restore(
         return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
     with _mending():
         other = journal.mend(root, max(found.round, journal.newest(root)))
-    aside += [checkpoint.SetAside(other, "Another version of Waggle wrote a part of the journal.")] if other else []
+    reason = "A part of the journal is damaged, or another version of Waggle wrote it."
+    aside += [checkpoint.SetAside(other, reason)] if other else []
     replay = _Replay(root, policy, found, clock)
     total = sum(1 for _ in journal.entries(root, found.round, base))
     for done, entry in enumerate(journal.entries(root, found.round, base)):

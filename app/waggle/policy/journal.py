@@ -113,13 +113,13 @@ def learn_again(learn: Learn, entry: Entry, pause_point: Callable[[], None] = no
 
 
 def mend(root: Path, after: int) -> Path | None:
-    """Cut off what nobody here can read, so that new entries can be read behind it: what a kill left half written, and what
-    another version wrote. That is kept in a copy: its place; None where there was nothing such. Raises OSError."""
+    """Cut off what nobody here can read, so that new entries can be read behind it. Unless it is only what a kill left half
+    written, a copy of all is kept: its place, else None. Raises OSError."""
     path, aside = root / f"journal-r{after:08d}", None
     if not path.exists():
         return None
     readable, whole = sum(size for _, size in _read(path)), sum(size for _, size in _parts(path))
-    if readable < whole:
+    if readable < whole or not _ends_torn(path, whole):
         aside = path.with_name(f"damaged-{path.name}")
         shutil.copyfile(path, aside)
     if readable < path.stat().st_size:
@@ -175,6 +175,22 @@ def _parts(path: Path) -> Iterator[tuple[bytes, int]]:
             if len(body) != length or hashlib.sha256(body).digest() != expected:
                 return
             yield body, HEAD.size + length
+
+
+def _ends_torn(path: Path, whole: int) -> bool:
+    """Whether no more stands behind the whole entries than what a kill leaves of one: fewer bytes than its head names.
+
+    Were it the head that is damaged, a body would end before the file does.
+    """
+    with path.open("rb") as file:
+        file.seek(whole)
+        head, body = file.read(HEAD.size), file.read(LARGEST)
+    if len(head) < HEAD.size:
+        return True
+    unpacked = zstandard.ZstdDecompressor().decompressobj()
+    with suppress(zstandard.ZstdError):
+        unpacked.decompress(body)
+    return len(body) < HEAD.unpack(head)[0] <= LARGEST and not unpacked.eof
 
 
 def _lesson(batch: GroupBatch) -> Lesson:

@@ -119,12 +119,14 @@ def journal(scratch: Path) -> Decoder:
     def check(data: bytes) -> None:
         _check_journal(root, data)
         _check_journal(root, _entry(data) + _entry(entry))
+        torn = _entry(data)
+        assert _check_journal(root, _entry(entry) + torn[: len(data) % len(torn)]) is None, "a kill in mid-write is no damage"
 
     return Decoder((_entry(entry), entry, msgspec.msgpack.encode(journals.Entry(saved=saved))), check)
 
 
-def _check_journal(root: Path, content: bytes) -> None:
-    """What is read is read again once the rest is cut off, of which a copy stays."""
+def _check_journal(root: Path, content: bytes) -> Path | None:
+    """What is read is read again once the rest is cut off, of which a copy stays unless it is the beginning of an entry."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     path = root / "journal-r00000003"
@@ -132,9 +134,17 @@ def _check_journal(root: Path, content: bytes) -> None:
     before = _entries(root)
     aside = journals.mend(root, 3)
     assert aside is None or aside.read_bytes() == content
-    assert content.startswith(path.read_bytes())
+    kept = path.read_bytes()
+    assert content.startswith(kept)
+    assert aside or _is_short(content[len(kept) :])
     assert _entries(root) == before
     assert journals.mend(root, 3) is None
+    return aside
+
+
+def _is_short(rest: bytes) -> bool:
+    """Whether it is less than its head names, or no whole head."""
+    return len(rest) < journals.HEAD.size or len(rest) - journals.HEAD.size < journals.HEAD.unpack_from(rest)[0]
 
 
 def _entries(root: Path) -> list[bytes]:
