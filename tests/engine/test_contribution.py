@@ -150,6 +150,19 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     assert [score.round for score in again.history.told().held_out] == [0, 2, 4]
 
 
+def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
+    before = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=20)
+    (day,) = before.history.days()
+    assert before.of(events.AhaHappened)
+    anew = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=2)
+    assert [event.score.round for event in anew.of(events.HeldOutMeasured)] == [0, 2]
+    told = anew.history.told()
+    assert ([one.round for one in told.rounds], [one.round for one in told.held_out]) == ([0, 1], [0, 2])
+    assert told.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
+    (again,) = anew.history.days()
+    assert (again.rounds, again.answers) == (22, day.answers // 20 * 22)
+
+
 def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
     longest = min(len(CHARTER.prompt_for(question.text)) for question in questions) - 1
     kept = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))

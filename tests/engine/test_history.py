@@ -128,6 +128,54 @@ def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
     assert [(day.rounds, day.answers, day.learned) for day in before] == [(400, 400 * 64, 1200)] * 3
 
 
+def lived(history: History, rounds: int, learned: str = "bf") -> None:
+    """A model's life, with a score before the first round and after each."""
+    with history.at_once():
+        for number in range(rounds):
+            history.keep_round(played(number, number // 2))
+        for number in range(rounds + 1):
+            history.keep_score(score(number))
+        history.keep_aha(learned, events.Aha(round=rounds - 1, at=1.0, specialty="Grids"))
+        history.keep_teacher(learned, b"a" * 38)
+
+
+def known(history: History) -> tuple[list[int], list[int], tuple[str, ...], list[str]]:
+    told = history.told()
+    numbers = [one.round for one in told.rounds], [one.round for one in told.held_out]
+    return *numbers, history.solved(), list(history.taught_by())
+
+
+def test_where_training_begins_anew_nothing_of_the_model_before_is_left_but_its_days(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    for life in (1, 2):
+        lived(history, 6)
+        history.go_on_from(0)
+        assert known(history) == ([], [], (), [])
+        assert [(day.rounds, day.answers, day.learned) for day in history.days()] == [(2 * life, 128 * life, 6 * life)] * 3
+        assert history.learned() == 18 * life
+    history.keep_score(score(0))
+    history.go_on_from(0)
+    assert history.has_score(0), "no round was played since"
+
+
+def test_where_an_earlier_state_is_gone_on_from_the_rounds_after_it_are_left_in_the_days_alone(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    lived(history, 6)
+    before = history.days()
+    history.go_on_from(3)
+    assert known(history) == ([0, 1, 2], [0, 1, 2, 3], ("bf",), ["bf"])
+    assert history.days() == before
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_what_a_kill_or_an_orderly_end_leaves_is_gone_on_with_as_it_is(tmp_path, number):
+    history = History(tmp_path / "history.sqlite")
+    lived(history, 6)
+    before = known(history), history.days()
+    history.go_on_from(number)
+    assert (known(history), history.days()) == before
+
+
 def test_the_chart_of_very_many_rounds_reaches_back_to_the_first_also_after_they_were_folded(tmp_path):
     history = History(tmp_path / "history.sqlite")
     with history.at_once():

@@ -25,16 +25,17 @@ def score(number: int) -> events.HeldOutScore:
     return events.HeldOutScore(round=number, at=1.0, right=number, total=270)
 
 
-def ready(model: str = "m") -> events.Ready:
+def ready(model: str = "m", first: int = 0) -> events.Ready:
     return events.Ready(
         protocol=1, version="0", node="n", name="n", swarm="s", charter="c", specialties=(GRIDS,), model=model, model_note="",
-        backend="torch", device="cpu", device_reason="", threads=1, cores=2, round=0, completions=0, group_size=8, parameters=1,
+        backend="torch", device="cpu", device_reason="", threads=1, cores=2, round=first, completions=0, group_size=8,
+        parameters=1,
     )  # fmt: skip
 
 
-def begun(model: Model) -> list[events.EngineEvent]:
-    """What the engine tells before it plays with a model."""
-    return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name)]
+def begun(model: Model, first: int = 0) -> list[events.EngineEvent]:
+    """What the engine tells before it plays with a model, from this round on."""
+    return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name, first)]
 
 
 def rounds(*numbers: int, reward: float = 0.5) -> list[events.EngineEvent]:
@@ -83,7 +84,7 @@ def test_without_a_record_a_new_history_begins(home):
 def test_each_model_gets_back_its_own_rounds(home):
     record(home, "a", [*begun(STARTER), *rounds(0, 1, 2, reward=0.9), *begun(OTHER), *rounds(0, 1, reward=0.1)])
     chosen = events.SettingsChanged(settings=Settings(model=OTHER), after_restart=("model.name",))
-    record(home, "b", [*begun(STARTER), *rounds(3, reward=0.9), chosen, *rounds(4, reward=0.9), *begun(OTHER)])
+    record(home, "b", [*begun(STARTER, 3), *rounds(3, reward=0.9), chosen, *rounds(4, reward=0.9), *begun(OTHER, 2)])
     mine, _ = rebuilt(home)
     assert [(one.round, one.reward) for one in mine.told().rounds] == [(number, 0.9) for number in range(5)]
     other, _ = opened(home / "other.sqlite", home / "events", OTHER)
@@ -91,6 +92,15 @@ def test_each_model_gets_back_its_own_rounds(home):
     (home / "third.sqlite").write_bytes(b"damaged" * 1000)
     third, _ = opened(home / "third.sqlite", home / "events", OTHER)
     assert [one.reward for one in third.told().rounds] == [0.1, 0.1]
+
+
+def test_of_a_model_that_began_anew_the_rounds_before_come_back_into_the_days_alone(home):
+    lived = [*rounds(0, 1, 2), events.AhaHappened(aha=AHA), events.HeldOutMeasured(score=score(2))]
+    record(home, "a", [*begun(STARTER), *lived, *begun(STARTER), *rounds(0, 1, reward=0.1)])
+    history, _ = rebuilt(home)
+    told = history.told()
+    assert ([(one.round, one.reward) for one in told.rounds], told.held_out, told.ahas) == ([(0, 0.1), (1, 0.1)], (), ())
+    assert [(day.rounds, day.answers) for day in history.days()] == [(5, 5 * 64)]
 
 
 def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_snapshot(home):

@@ -237,11 +237,27 @@ def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one
     def learned(state: State) -> tuple[object, ...]:
         return state.history, state.history_scores, state.rounds, state.held_out, state.ahas, state.saved_round
 
-    assert learned(fold(ready("a"), state=state)) == ((summary(0),), (early,), (summary(1),), (score,), (aha,), 1)
+    assert learned(fold(ready("a", 2), state=state)) == ((summary(0),), (early,), (summary(1),), (score,), (aha,), 1)
     other = fold(ready("b"), state=state)
     assert learned(other) == ((), (), (), (), (), None)
     told = e.HistoryTold(rounds=(summary(7),), held_out=(), ahas=())
     assert learned(fold(told, state=other)) == ((summary(7),), (), (), (), (), None)
+
+
+def test_what_is_known_of_later_rounds_than_the_model_goes_on_from_is_no_more_and_where_it_begins_anew_nothing():
+    early, late = (e.HeldOutScore(round=number, at=1.0, right=3, total=8) for number in (1, 3))
+    aha = e.Aha(round=0, at=1.0, specialty="s")
+    told = e.HistoryTold(rounds=(summary(0), summary(1), summary(2)), held_out=(early, late), ahas=(aha,))
+    measured = (e.HeldOutMeasured(score=score) for score in (early, late))
+    state = fold(ready("a"), told, *(e.RoundCompleted(summary=summary(number)) for number in range(3)), *measured)
+
+    def learned(state: State) -> tuple[object, ...]:
+        assert (state.history, state.history_scores) == (state.rounds, state.held_out)
+        return [one.round for one in state.rounds], [one.round for one in state.held_out], state.ahas
+
+    assert learned(fold(ready("a", 3), state=state)) == ([0, 1, 2], [1, 3], (aha,))
+    assert learned(fold(ready("a", 1), state=state)) == ([0], [1], (aha,))
+    assert learned(fold(ready("a", 0), state=state)) == ([], [], ())
 
 
 def test_what_another_model_answered_is_not_this_ones():
@@ -265,8 +281,9 @@ def test_all_that_were_asked_are_counted_however_many():
     assert (state.answered, state.stage) == (96, "judge")
 
 
-def ready(model: str) -> e.Ready:
+def ready(model: str, first: int = 0) -> e.Ready:
     return e.Ready(
         protocol=1, version="1", node="n", name="Otter", swarm="s", charter="ab", specialties=(), model=model, model_note="",
-        backend="torch", device="cpu", device_reason="", threads=1, cores=1, round=0, completions=0, group_size=4, parameters=1,
+        backend="torch", device="cpu", device_reason="", threads=1, cores=1, round=first, completions=0, group_size=4,
+        parameters=1,
     )  # fmt: skip

@@ -65,6 +65,8 @@ class Contribution:
     _played: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        """Raises HistoryError."""
+        self.history.go_on_from(self.round)
         self._ahas = Ahas(self.history.solved(), self.history.taught_by())
 
     def run(self) -> None:

@@ -101,9 +101,29 @@ class History:
     @contextmanager
     def at_once(self) -> Iterator[None]:
         """What is written within is written together, or not at all."""
-        with self._told_of(), self._database:
-            self._database.execute("begin")
-            yield
+        with self._told_of():
+            if self._database.in_transaction:  # within another
+                yield
+                return
+            with self._database:
+                self._database.execute("begin")
+                yield
+
+    def go_on_from(self, number: int) -> None:
+        """From this round on. Where later ones are known, a model played them that is no more: they count in their days alone.
+
+        One round ahead is what a kill leaves; played again, that one is replaced.
+        """
+        (newest,) = self._database.execute("select max(round) from rounds").fetchone()
+        if newest is None or newest <= number:
+            return
+        with self.at_once():
+            self._write(FOLD.format(days=DAYS.format(which="where round >= ?")), number)
+            self._write("delete from rounds where round >= ?", number)
+            self._write("delete from held_out where round > ?", number)  # this one's own is taken before it is played
+            if number == 0:
+                for table in ("held_out", "ahas", "taught"):
+                    self._write(f"delete from {table}")
 
     def keep_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
@@ -157,12 +177,8 @@ class History:
         self._database.close()
 
     def _write(self, statement: str, *values: int | str | bytes) -> None:
-        with self._told_of():
-            if self._database.in_transaction:  # of `at_once`
-                self._database.execute(statement, values)
-                return
-            with self._database:
-                self._database.execute(statement, values)
+        with self.at_once():
+            self._database.execute(statement, values)
 
     @contextmanager
     def _told_of(self) -> Iterator[None]:

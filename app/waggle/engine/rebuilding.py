@@ -87,6 +87,8 @@ class _Folding:
                 self._follow(event.settings, event.after_restart)
             case events.Ready():
                 self._name(event.specialties)
+                if self.ours:
+                    self.history.go_on_from(event.round)
             case Snapshot():  # a file that goes on where another was full
                 self._take_state(event.state)
             case _ if not self.ours:

@@ -158,7 +158,7 @@ def apply(state: State, event: AnyEvent) -> State:
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
                 )  # fmt: skip
             moved = replace(moved, rejected=0, preparing=None, problem=None, gone=None, offered=None)
-            return replace(moved, ready=event, round=event.round)
+            return replace(_gone_back(moved, event.round), ready=event, round=event.round)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case e.RulesChecked():
@@ -307,6 +307,18 @@ def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
                 _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, compared=None, arrivals=(),
                 posed=None, tried=None,
             )  # fmt: skip
+
+
+def _gone_back(state: State, number: int) -> State:
+    """Without what a model did that is no more: an earlier state of it goes on from this round, or a new one from 0."""
+    return replace(
+        state,
+        rounds=tuple(one for one in state.rounds if one.round < number),
+        history=tuple(one for one in state.history if one.round < number),
+        held_out=tuple(one for one in state.held_out if one.round <= number),
+        history_scores=tuple(one for one in state.history_scores if one.round <= number),
+        ahas=state.ahas if number else (),
+    )
 
 
 def _left_alone(state: State) -> State:
