@@ -305,6 +305,14 @@ def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothin
     assert np.array_equal(again.policy.weights, whole.weights)
 
 
+def test_a_journal_is_read_once_to_be_mended_and_once_to_be_learned_from(tmp_path, monkeypatch):
+    many_rounds_in_the_journal(tmp_path)
+    read, parts = [], journal._parts
+    monkeypatch.setattr(journal, "_parts", lambda path: (read.append(part) or part for part in parts(path)))
+    assert Slow(Counting(), 0.1).restore(tmp_path)[0].round == 8
+    assert len(read) == 2 * 7
+
+
 def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_not_begin_it_anew(tmp_path):
     many_rounds_in_the_journal(tmp_path)
     quick = Slow(Counting(), 0.1)

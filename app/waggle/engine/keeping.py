@@ -148,10 +148,10 @@ def restore(
         other = journal.mend(root, max(found.round, journal.newest(root)))
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
     aside += [checkpoint.SetAside(other, reason)] if other else []
-    replay = _Replay(root, policy, found, clock)
-    total = sum(1 for _ in journal.entries(root, found.round, base))
+    replay, total = _Replay(root, policy, found, clock), 0
     for done, entry in enumerate(journal.entries(root, found.round, base)):
         if replay.is_long:
+            total = total or sum(1 for _ in journal.entries(root, found.round, base))  # up to 256 MiB to decode
             told(done, total)
         try:
             journal.learn_again(learn.step, entry, pause_point)

@@ -118,8 +118,8 @@ def mend(root: Path, after: int) -> Path | None:
     path, aside = root / f"journal-r{after:08d}", None
     if not path.exists():
         return None
-    readable, whole = sum(size for _, size in _read(path)), sum(size for _, size in _parts(path))
-    if readable < whole or not _ends_torn(path, whole):
+    readable = sum(size for _, size in _read(path))
+    if not _ends_torn(path, readable):
         aside = path.with_name(f"damaged-{path.name}")
         shutil.copyfile(path, aside)
     if readable < path.stat().st_size:
@@ -177,13 +177,13 @@ def _parts(path: Path) -> Iterator[tuple[bytes, int]]:
             yield body, HEAD.size + length
 
 
-def _ends_torn(path: Path, whole: int) -> bool:
-    """Whether no more stands behind the whole entries than what a kill leaves of one: fewer bytes than its head names.
+def _ends_torn(path: Path, readable: int) -> bool:
+    """Whether no more stands behind what can be read than what a kill leaves of one: fewer bytes than its head names.
 
     Were it the head that is damaged, a body would end before the file does.
     """
     with path.open("rb") as file:
-        file.seek(whole)
+        file.seek(readable)
         head, body = file.read(HEAD.size), file.read(LARGEST)
     if len(head) < HEAD.size:
         return True
