@@ -14,6 +14,7 @@ FILES = {
     "frugality.json.new": "settings", "seed_port": "settings", "seed_port.new": "settings", "control/engine.sock": "settings",
     "checkpoints/r00000001/model.safetensors": "checkpoints", "checkpoints/journal-r00000001": "checkpoints",
     "album/r00000001.safetensors": "checkpoints", "models/Qwen--x/checkpoints/r00000002/state.json": "checkpoints",
+    "models.json": "checkpoints",
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
     "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
     "charters/ab.json": "swarms", "charters/ab.key": "swarms", "known_peers.json": "swarms", "known_peers/ab.json": "swarms",
@@ -50,14 +51,14 @@ def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
     found = {one.kind: one for one in belongings.found(home, tmp_path / "cache")}
-    assert (found["identity"].size, found["checkpoints"].size, found["models"].size) == (200, 400, 100)
+    assert (found["identity"].size, found["checkpoints"].size, found["models"].size) == (200, 500, 100)
     assert "cache" not in found
     assert belongings.found(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
 
 
 def test_exactly_what_was_chosen_is_removed(home, tmp_path):
     done = belongings.remove(home, tmp_path / "cache", ["checkpoints", "log"])
-    assert [(one.kind, one.files, one.size, one.spared) for one in done] == [("checkpoints", 4, 400, ()), ("log", 2, 200, ())]
+    assert [(one.kind, one.files, one.size, one.spared) for one in done] == [("checkpoints", 5, 500, ()), ("log", 2, 200, ())]
     left = {path.relative_to(home.root).as_posix() for path in home.root.rglob("*") if path.is_file()}
     assert left == {name for name, kind in FILES.items() if kind not in ("checkpoints", "log")}
     assert (tmp_path / "cache/models/owner/x/model.safetensors").exists()

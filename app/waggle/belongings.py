@@ -21,9 +21,10 @@ KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 LOCK = "window*.lock"  # one for each computer that is driven from this one
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", "identity.*.key", "identity.new", "identity.*.new"),
-    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", LOCK, "models.json",
-                 "models.json.new", "frugality.json*", "asked.json", "asked.json.new", "seed_port", "seed_port.new", "control/*"),
-    "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**"),
+    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", LOCK, "frugality.json*",
+                 "asked.json", "asked.json.new", "seed_port", "seed_port.new", "control/*"),
+    "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**",
+                    "models.json", "models.json.new"),
     "history": ("history.*", "models/*/history.*"),
     "record": ("events/*.jsonl", "events/writing.part"),
     "swarms": ("swarms.*", "standings.*", "known_peers.json*", "known_peers/*.json*", "charters/*.json*", "charters/*.key",

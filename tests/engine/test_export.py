@@ -198,12 +198,12 @@ def test_what_is_missing_is_said_before_anything_is_made(home, kept, tmp_path, m
     assert not (tmp_path / "out").exists()
 
 
-def test_a_home_without_a_saved_round_and_one_of_another_model_are_told_apart(home, tmp_path, capsys):
+def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_is_of_another(home, tmp_path, capsys):
     model = model_with_words("llama", tmp_path / "model")
     assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "new")]) == 1
     assert "Nothing is saved in" in capsys.readouterr().err
     assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
-    assert "belongs to another model" in capsys.readouterr().err
+    assert f"Nothing is saved in {home / 'models'}" in capsys.readouterr().err
     (model / "tokenizer.json").unlink()
     assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
     assert "tokenizer.json is missing" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Models one may choose: each keeps what it has learned, and what cannot be had is refused or taken back."""
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from waggle import paths
 from waggle.engine import fitting, model
 from waggle.engine.models import Models
 from waggle.errors import EngineError, ExportError, ModelError
-from waggle.policy import cached
+from waggle.policy import cached, checkpoint
 from waggle.policy.fit import Machine
+from waggle.policy.torch_policy import TorchPolicy
 from waggle.protocol import commands
 from waggle.settings import Model, Settings
 
@@ -144,6 +146,42 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
 
 def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
     assert model.home_of(home, Model(name="Qwen/Tiny")) == home
+
+
+def gone_on_with(home: paths.Home, chosen: Model) -> int:
+    """Begin as the engine does, play a round and keep it; at which round it began."""
+    home = model.home_of(home, chosen).prepare()
+    folder = model.folder_of(chosen)
+    policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
+    saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
+    number = saved.round if saved else 0
+    checkpoint.save(home.checkpoints, policy, checkpoint.Saved(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base))
+    return number
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("order", [("", "bees/tiny"), ("bees/tiny", "")])
+def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_did(home, change, written, order):
+    """`written`: whether whose the home is was written down when its first round was played, or the checkpoints alone say so."""
+    tiny = paths.models() / "bees/tiny"
+    shutil.copytree(paths.starter(), tiny)
+    (tiny / "tokenizer.json").write_bytes(b" " + (paths.starter() / "tokenizer.json").read_bytes())
+    first, second = (Model(name=name) for name in order)
+    assert gone_on_with(home, first) == 0
+    if written:
+        Models(model.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
+    assert [gone_on_with(home, one) for one in (second, first, second)] == [0, 1, 1]
+    Models(model.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
+    assert model.first(home) == (first if written else None), "a model that has a place of its own says nothing of the home"
+    assert [gone_on_with(home, one) for one in (first, second)] == [2, 2]
+
+
+def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
+    assert gone_on_with(home, Model()) == 0
+    assert model.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    Models(home, Settings(), change, lambda reason, back: None).begun()
+    shutil.rmtree(home.checkpoints)
+    assert model.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import contextlib
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -205,7 +206,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle.sent = prepared.sent
         lifecycle.models.fits = prepared.fits
         lifecycle.trying, lifecycle.talking = prepared.trying, prepared.talking
-        lifecycle.begun = partial(_has_begun, desk, known)
+        lifecycle.begun = partial(_has_begun, desk, known.begun, lifecycle.models.begun)
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -231,9 +232,10 @@ async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) 
     return history
 
 
-def _has_begun(desk: Desk, known: swarms.Swarms) -> None:
+def _has_begun(desk: Desk, *begun: Callable[[], None]) -> None:
     desk.back.clear()
-    known.begun()
+    for each in begun:
+        each()
 
 
 def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:

@@ -17,7 +17,7 @@ from waggle.engine import keychain
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.errors import UNREADABLE, ModelError, Stopped
-from waggle.policy import hub
+from waggle.policy import checkpoint, hub
 from waggle.protocol import events
 from waggle.settings import Model
 
@@ -67,9 +67,9 @@ def folder_of(chosen: Model) -> Path:
 
 def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
-    was = first(home)
-    if was is None or (was.folder, was.name) == (chosen.folder, chosen.name):
-        return replace(home, training=None)
+    was, top = first(home), replace(home, training=None)
+    if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
+        return top
     name = chosen.name.replace("/", "--")
     if chosen.folder:
         name = hashlib.sha256(chosen.folder.encode()).hexdigest()[:16]
@@ -82,6 +82,20 @@ def first(home: paths.Home) -> Model | None:
         return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Model)
     except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
         return None
+
+
+def _may_be_of(checkpoints: Path, chosen: Model) -> bool:
+    """Whether nothing there is known to be of another model: of one that is not here, all but what the starter has learned."""
+    saved, base = checkpoint.glanced(checkpoints), _base(chosen)
+    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(Model())))
+
+
+def _base(chosen: Model) -> str:
+    """Empty for a model that is not on this computer."""
+    try:
+        return checkpoint.base_of(folder_of(chosen))
+    except (ModelError, OSError):  # whoever opens it says what is wrong
+        return ""
 
 
 def is_here(name: str) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import shutil
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
@@ -49,6 +50,11 @@ class Models:
             case _:
                 assert_never(command)
 
+    def begun(self) -> None:
+        """A round was played: what lies in the home itself is this model's, whatever is chosen later."""
+        with suppress(ModelError):  # the disk is full: the checkpoints say it too
+            self._write_down()
+
     def _told(self) -> told.ModelsTold:
         chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
         here = [*chosen, *_downloaded(paths.models())]
@@ -84,10 +90,17 @@ class Models:
             hub.model_of(wanted.name, paths.models())
         else:
             model.folder_of(wanted)
-        if model.first(self._home) is None:
-            _write_first(self._home, self._chosen)
+        self._write_down()
         back = self._change({"model.name": wanted.name or None, "model.folder": wanted.folder or None})
         self._again(f"Going on with {_words(wanted)}.", back)
+
+    def _write_down(self) -> None:
+        if self._home.training is not None or model.first(self._home) is not None:
+            return
+        try:
+            paths.put(self._home.root / "models.json", msgspec.json.encode(self._chosen))
+        except OSError as error:
+            raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:
@@ -128,10 +141,3 @@ def _downloaded(cache: Path) -> list[Model]:
 
 def _words(chosen: Model) -> str:
     return chosen.name or (Path(chosen.folder).name if chosen.folder else "the starter")
-
-
-def _write_first(home: paths.Home, chosen: Model) -> None:
-    try:
-        paths.put(home.root / "models.json", msgspec.json.encode(chosen))
-    except OSError as error:
-        raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error

@@ -210,12 +210,18 @@ def newest(root: Path, base: str) -> tuple[Path, Saved]:
     raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
 
 
-def method_of(root: Path) -> Method | None:
-    """How the newest checkpoint was trained, for whoever has not chosen; None where there is none, or none that can be read."""
+def glanced(root: Path) -> Saved | None:
+    """What the newest checkpoint says of itself, and nobody has checked; None where there is none, or none that can be read."""
     for folder in _folders(root):
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
-            return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved).method
+            return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
     return None
+
+
+def method_of(root: Path) -> Method | None:
+    """How the newest checkpoint was trained, for whoever has not chosen; None where there is none."""
+    saved = glanced(root)
+    return saved.method if saved else None
 
 
 def _arrays(folder: Path, saved: Saved) -> tuple[Arrays, Arrays]:
