@@ -4,6 +4,7 @@
     |- SettingsError            settings.toml or an option on the command line
     |- CharterError             a charter that cannot be used here
     |- ModelError               a model folder that is missing, broken or of an unknown kind
+    |                           (ModelMissing: it cannot be had; HubAway: not at the moment)
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
     |- CheckpointError          a saved state that cannot be read or written
@@ -58,6 +59,14 @@ class CharterError(WaggleError):
 
 class ModelError(WaggleError):
     """A model folder that is missing, incomplete or of an architecture that is not supported."""
+
+
+class ModelMissing(ModelError):
+    """The model that was chosen cannot be had, whatever swarm it is for."""
+
+
+class HubAway(ModelError):
+    """The hub cannot be reached, or has trouble of its own: later it may be there."""
 
 
 class TokenError(WaggleError):

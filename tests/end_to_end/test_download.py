@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from end_to_end.programs import Engine, Program, running
-from policy.local_hub import Hub, local_hub
+from policy.local_hub import Hub, local_hub, no_hub
 from waggle import paths
 from waggle.policy.cached import remove
 from waggle.protocol import commands, events
@@ -50,3 +50,14 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_
             assert not remove(tmp_path / "cache/waggle/models" / NAME), "it is in use"
         (again,) = [one for one in hub.asked[asked_before:] if "/cdn/" in one.path]
         assert again.range == f"bytes={4 * PIECE}-", "what had come was not fetched again"
+
+
+def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model_may_be_chosen_meanwhile(tmp_path):
+    with no_hub() as nowhere:
+        environment = {"HF_ENDPOINT": nowhere, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        with running(Engine(tmp_path / "home", *CHOSEN, environment=environment)) as engine:
+            warned = engine.wait(events.Warned)
+            assert "The hub cannot be reached" in warned.title
+            assert isinstance(engine.command(commands.ChooseModel), events.CommandDone)
+            assert engine.wait(events.Ready, 120).model.startswith("Starter")
+            assert engine.end() == 0

@@ -15,7 +15,7 @@ from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import CheckpointError, EngineError, Stopped, VerifierGone
+from waggle.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
 from waggle.protocol import commands, events, wire
 from waggle.protocol.rules import Readings
 from waggle.protocol.sentence import sentence
@@ -311,5 +311,5 @@ async def test_two_choices_within_one_step_are_both_undone_the_newest_first(life
     assert lifecycle.again == "Going to another."
     desk = Desk()
     desk.back += lifecycle.back
-    desk.go_back()
+    assert desk.go_back(WaggleError)
     assert undone == ["another", "one"]

@@ -9,13 +9,13 @@ import pytest
 from waggle import paths
 from waggle.engine import main, stdio
 from waggle.engine.choices import Choices
-from waggle.engine.desk import Desk
+from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
 from waggle.engine.frugality import MOST, Frugality, system_kills
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import MemoryShort, ModelError, Stopped
+from waggle.errors import MemoryShort, ModelError, ModelMissing, Stopped, SwarmError
 from waggle.protocol import events, wire
 from waggle.rl.batch import nothing
 
@@ -40,12 +40,37 @@ def ends_with(error: Exception):
 async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
     *_, teller, desk, frugality = begun
     went_back = []
-    desk.back += [lambda: went_back.append("first choice"), lambda: went_back.append("second choice")]
+    desk.back += [WayBack(lambda: went_back.append("first choice")), WayBack(lambda: went_back.append("second choice"))]
     monkeypatch.setattr(main, "_contribute", ends_with(error))
     assert await main._contribute_or_go_back(*begun)
     assert (went_back, desk.back, desk.reason) == (["second choice", "first choice"], [], "Going back.")
     assert frugality.parts == 1, "what is gone back to fitted as it was"
     assert teller.state.warnings[0].title == error.title
+
+
+@pytest.mark.parametrize(
+    ("error", "undone"),
+    [
+        (ModelMissing("The hub has lost a file of it."), ["model"]),
+        (SwarmError("The port is taken."), ["swarm"]),
+        (ModelError("The questions are longer than what it reads."), ["swarm", "model"]),
+    ],
+)
+async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeypatch, error, undone):
+    *_, desk, _ = begun
+    went_back = []
+    desk.back += [
+        WayBack(lambda: went_back.append("model"), OF_MODELS),
+        WayBack(lambda: went_back.append("swarm"), OF_SWARMS),
+    ]
+    monkeypatch.setattr(main, "_contribute", ends_with(error))
+    assert await main._contribute_or_go_back(*begun)
+    assert (went_back, len(desk.back)) == (undone, 2 - len(undone))
+    if undone != ["model"]:
+        return
+    with pytest.raises(ModelMissing):
+        await main._contribute_or_go_back(*begun)
+    assert went_back == ["model"], "another swarm would not help"
 
 
 async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(begun, monkeypatch):
@@ -62,7 +87,7 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     went_back = []
 
     async def crash(_home: object, _choices: object, _teller: object, desk: Desk, _frugality: object) -> bool:
-        desk.back.append(lambda: went_back.append(True))
+        desk.back.append(WayBack(lambda: went_back.append(True), OF_SWARMS))
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "_contribute", crash)

@@ -7,15 +7,15 @@ import time
 import pytest
 from huggingface_hub import constants
 
-from policy.local_hub import local_hub
-from waggle import paths
+from policy.local_hub import local_hub, no_hub
+from waggle import paths, resuming
 from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError, Stopped
+from waggle.errors import ModelError, ModelMissing, Stopped
 from waggle.policy import hub
 from waggle.protocol import events, wire
-from waggle.resuming import PIECE
+from waggle.resuming import PIECE, TRIES
 from waggle.settings import Model
 
 
@@ -85,18 +85,23 @@ async def source(tmp_path, monkeypatch):
 class Life:
     """One life of an engine, as far as it looks for its model; the teller outlives it."""
 
-    def __init__(self, teller: Teller, limit: float = 0.0) -> None:
+    def __init__(self, teller: Teller, limit: float = 0.0, *, patient: bool = False) -> None:
         self.waits, self.stopped, self.came, self.limit = threading.Event(), asyncio.Event(), asyncio.Event(), limit
+        self.warned, self.warnings = asyncio.Event(), list[events.Warned]()
         self.gate = Gate(self.waits.set)
         self._small = sum((paths.starter() / name).stat().st_size for name in hub.WORDS if (paths.starter() / name).is_file())
         teller.attach(self._hear)
-        found = model.find(Model(name="bees/tiny"), teller, self.gate, self.stopped, limit=lambda: self.limit)
+        chosen = Model(name="bees/tiny")
+        found = model.find(chosen, teller, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
         self.found = asyncio.ensure_future(found)
 
     def _hear(self, line: bytes) -> None:
         event = wire.event(line)
         if isinstance(event, events.Downloading) and event.done >= (0 if self.limit else self._small + 4 * PIECE):
             self.came.set()
+        if isinstance(event, events.Warned):
+            self.warnings.append(event)
+            self.warned.set()
 
     async def end(self) -> None:
         self.stopped.set()
@@ -139,6 +144,59 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
     life.limit = 0.0
     await asyncio.wait_for(life.found, 20)
     await asyncio.sleep(0)  # what was told soon is told
+    teller.close()
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Nobody rests for long."""
+    monkeypatch.setattr(resuming.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(model, "LONGEST_REST", 0.001)
+
+
+async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone_and_says_so_once(tmp_path, source, soon):
+    teller = Teller(tmp_path)
+    source.cut["model.safetensors"] = [PIECE] * (1 + 3 * TRIES)
+    del source.hold["model.safetensors"]
+    life = Life(teller)
+    folder = await asyncio.wait_for(life.found, 20)
+    assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
+    assert len(source.asked_of("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
+    await asyncio.sleep(0)  # what was told soon is told
+    assert [(one.title, one.advice) for one in life.warnings] == [
+        ("The hub cannot be reached, and bees/tiny is not complete on this computer.", "It is tried again by itself.")
+    ]
+    teller.close()
+
+
+async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_paused(tmp_path, source, soon, monkeypatch):
+    teller, here = Teller(tmp_path), constants.ENDPOINT
+    source.released.set()
+    with no_hub() as nowhere:
+        monkeypatch.setattr(constants, "ENDPOINT", nowhere)
+        life = Life(teller, patient=True)
+        await asyncio.wait_for(life.warned.wait(), 20)
+        life.gate.close()
+        assert await asyncio.to_thread(life.waits.wait, 10)
+        monkeypatch.setattr(constants, "ENDPOINT", here)
+        life.gate.open()
+        await asyncio.wait_for(life.found, 20)
+    await asyncio.sleep(0)  # what was told soon is told
+    assert len(life.warnings) == 1
+    teller.close()
+
+
+async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_hears_at_once_that_it_is_away(
+    tmp_path, source, soon, monkeypatch
+):
+    teller = Teller(tmp_path)
+    with no_hub() as nowhere:
+        monkeypatch.setattr(constants, "ENDPOINT", nowhere)
+        waiting = Life(teller, patient=True)
+        await asyncio.wait_for(waiting.warned.wait(), 20)
+        await waiting.end()
+        with pytest.raises(ModelMissing, match="The hub cannot be reached"):
+            await asyncio.wait_for(Life(teller).found, 20)
     teller.close()
 
 

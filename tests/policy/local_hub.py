@@ -41,6 +41,7 @@ class Hub:
     hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
     sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
     knows_range: bool = True
+    trouble: int = 0  # the status it answers with, whatever it is asked about a model
     says: bytes = b""  # whatever it is asked about a model, where that is not an answer
     asked: list[Asked] = field(default_factory=list)
     given: dict[str, int] = field(default_factory=dict)  # bytes of each file
@@ -112,7 +113,9 @@ class _Answer(BaseHTTPRequestHandler):
             self._refuse(404, "")
 
     def _tell_model(self, repository: str, revision: str | None) -> None:
-        if self.hub.says:
+        if self.hub.trouble:
+            self._refuse(self.hub.trouble, "")
+        elif self.hub.says:
             self._write(self.hub.says)
         elif not self._allowed(repository):
             self._refuse(401, "RepoNotFound")

@@ -14,7 +14,7 @@ import pytest
 import waggle
 from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle import paths
-from waggle.errors import ModelError, Stopped
+from waggle.errors import HubAway, ModelError, Stopped
 from waggle.policy import hub as hub_module
 from waggle.policy.cached import remove
 from waggle.policy.hub import fetch
@@ -241,10 +241,19 @@ def test_a_private_model_comes_with_the_token_only(hub, tmp_path):
 
 def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
     hub.cut["model.safetensors"] = [PIECE] * 9
-    assert "cannot be reached" in refused(hub, tmp_path).title
+    error = refused(hub, tmp_path)
+    assert "cannot be reached" in error.title
+    assert isinstance(error, HubAway)
     assert part_of(tmp_path).stat().st_size == PIECE
     with no_hub() as hub.endpoint:
         assert "cannot be reached" in refused(hub, tmp_path / "new").title
+
+
+@pytest.mark.parametrize(("status", "passes"), [(503, True), (429, True), (418, False)])
+def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
+    hub.trouble = status
+    error = refused(hub, tmp_path)
+    assert (error.title, isinstance(error, HubAway)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
 
 
 def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from waggle.engine.asked import Asked
 from waggle.engine.control import AGAIN_SECONDS
-from waggle.errors import EngineError
+from waggle.errors import CharterError, EngineError, ModelMissing, SwarmError, WaggleError
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
 from waggle.rl.batch import nothing
+
+OF_MODELS, OF_SWARMS = (SwarmError, CharterError), (ModelMissing,)  # failures that the choice of one has nothing to do with
 
 
 class Sitter(Protocol):
@@ -20,6 +23,14 @@ class Sitter(Protocol):
     def stop(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class WayBack:
+    """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own."""
+
+    go: Callable[[], object]
+    innocent: tuple[type[WaggleError], ...] = ()
+
+
 class Desk:
     """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
 
@@ -28,7 +39,7 @@ class Desk:
         self._there = asyncio.Event()
         self.asked = Asked()
         self.reason = ""
-        self.back: list[Callable[[], object]] = []  # undo what was chosen and has not begun, the newest last
+        self.back: list[WayBack] = []  # the newest last
         self.stopped = False
         self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
@@ -50,10 +61,17 @@ class Desk:
         if self._sitter is not None:
             self._sitter.stop()
 
-    def go_back(self) -> None:
-        """All that was chosen and has not begun is as it was before. Raises WaggleError where the disk says no."""
-        while self.back:
-            self.back.pop()()
+    def to_blame(self, failure: type[Exception]) -> list[WayBack]:
+        """What was chosen, has not begun, and may have led to a failure of this kind."""
+        return [one for one in self.back if not issubclass(failure, one.innocent)]
+
+    def go_back(self, failure: type[Exception]) -> bool:
+        """Undo that, the newest first; whether there was anything. Raises WaggleError where the disk says no."""
+        blamed = self.to_blame(failure)
+        for one in reversed(blamed):
+            self.back.remove(one)
+            one.go()
+        return bool(blamed)
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Raises WaggleError for what cannot be done."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from waggle.engine.asked import Asked
 from waggle.engine.control import PAUSE_SECONDS
+from waggle.engine.desk import WayBack
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.models import Models
@@ -85,7 +86,7 @@ class Lifecycle:
         self.models: Models | None = None
         self.trying: Trying | None = None
         self.talking: Talking | None = None
-        self.back: list[Callable[[], object]] = []  # undo what the engine starts again for, the newest last
+        self.back: list[WayBack] = []  # out of what the engine starts again for, the newest last
         self.begun: Callable[[], object] = nothing  # called once, in the loop: a round has been played
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
@@ -116,11 +117,14 @@ class Lifecycle:
         self._release()
         self.gate.stop()
 
-    def start_again(self, reason: str, back: Callable[[], object] | None = None) -> None:
-        """End after the step in progress, for something else to begin; `back` is called where that cannot begin."""
+    def start_again(
+        self, reason: str, back: Callable[[], object] | None = None, innocent: tuple[type[WaggleError], ...] = ()
+    ) -> None:
+        """End after the step in progress, for something else to begin; `back` is called where that cannot begin, unless it is
+        `innocent` of why."""
         self.again = reason
         if back is not None:
-            self.back.append(back)
+            self.back.append(WayBack(back, innocent))
         self.stop()
 
     @property

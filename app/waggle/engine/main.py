@@ -23,7 +23,7 @@ from waggle.engine import control, following, model, models, stdio, swarms
 from waggle.engine.asked import Asked
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
-from waggle.engine.desk import Desk
+from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
 from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
@@ -34,7 +34,7 @@ from waggle.engine.prepare import PARTS, Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import opened
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, MemoryShort, SettingsError, Stopped, WaggleError
+from waggle.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.policy.choose import let_go
 from waggle.protocol import events, wire
 from waggle.protocol.gatherings import StartedAgain
@@ -77,7 +77,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             choices = Choices(home.settings, tuple(arguments.set), teller)
             desk.asked = Asked(home.root / "asked.json")
-            desk.back += swarms.way_back(home, choices.now)
+            desk.back += [WayBack(go, OF_SWARMS) for go in swarms.way_back(home, choices.now)]
             frugality = Frugality(home)
             stack.callback(frugality.end)
             desk.leaving = frugality.end
@@ -103,7 +103,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 def _crashed(error: Exception, desk: Desk) -> events.EngineFailed:
     """What was chosen and led here is taken back, so that the next start is no crash."""
     with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
-        desk.go_back()
+        desk.go_back(type(error))
     detail = "".join(traceback.format_exception(error))[-8000:]
     title = f"The engine met an unexpected error: {type(error).__name__}."
     return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
@@ -146,8 +146,7 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
     try:
         return await _contribute(home, choices, teller, desk, frugality)
     except WaggleError as error:
-        if desk.back:
-            desk.go_back()
+        if desk.go_back(type(error)):
             desk.reason = "Going back."
             teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
             return True
@@ -177,8 +176,9 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
         lifecycle.person = Person(home, history, lifecycle.start_again)
-        lifecycle.models = models.Models(home, chosen, choices.change, lifecycle.start_again)
-        known = swarms.Swarms(home, chosen, lifecycle.start_again, choices.change, lambda: choices.now.swarm.light)
+        lifecycle.models = models.Models(home, chosen, choices.change, partial(lifecycle.start_again, innocent=OF_MODELS))
+        to_swarm = partial(lifecycle.start_again, innocent=OF_SWARMS)
+        known = swarms.Swarms(home, chosen, to_swarm, choices.change, lambda: choices.now.swarm.light)
         lifecycle.swarms = known
         desk.sit(lifecycle)
         stack.callback(desk.rise)
@@ -189,6 +189,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
             prepared = await prepare(
                 home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
                 divided=frugality.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
+                patient=not (desk.reason and desk.to_blame(ModelMissing)),
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
             if _failed(looking):

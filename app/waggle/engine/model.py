@@ -16,31 +16,43 @@ from waggle import paths
 from waggle.engine import keychain
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import UNREADABLE, ModelError, Stopped
+from waggle.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
 from waggle.policy import checkpoint, hub
 from waggle.protocol import events
 from waggle.settings import Model
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
 LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
+LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
 TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
 
 
 async def find(
     chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
-    *, limit: Callable[[], float] = lambda: 0.0,
+    *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False,
 ) -> Path:  # fmt: skip
-    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelError.
+    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelMissing.
 
     `examine` may refuse a model of which only the configuration has come; `limit` is how many bytes a second may come now
-    (0: however many there are).
+    (0: however many there are). A hub that is away is waited for: in the middle of a download, and before it where `patient`.
     """
-    if not chosen.name or is_here(chosen.name):
-        return folder_of(chosen)
+    try:
+        if not chosen.name or is_here(chosen.name):
+            return folder_of(chosen)
+        return await _downloaded(chosen, teller, gate, stopped, examine, limit=limit, patient=patient)
+    except ModelError as error:
+        raise ModelMissing(error.title, error.advice) from error
+
+
+async def _downloaded(
+    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    *, limit: Callable[[], float], patient: bool,
+) -> Path:  # fmt: skip
     tell = _Progress(chosen.name, teller, gate, limit)
     warn = partial(_warn, teller)
     fetch = partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine)
-    fetched = _begin(partial(_in_turn, chosen.name, gate, fetch))
+    away = partial(_tell_away, chosen.name, teller, patient)
+    fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
@@ -127,11 +139,31 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
     return done
 
 
-def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path]) -> Path:
-    """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped."""
+def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
+    """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
+
+    A hub that is away is asked again, ever less often, unless `away` raises its error the first time.
+    """
+    seconds = 1
     with TURNS[name]:
         gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
-        return fetch()
+        while True:
+            try:
+                return fetch()
+            except HubAway as error:
+                if seconds == 1:
+                    away(error)
+            for _ in range(seconds):
+                gate.rest(LONGEST_REST)
+                gate.hold()
+            seconds = min(LONGEST_AWAY, 2 * seconds)
+
+
+def _tell_away(name: str, teller: Teller, patient: bool, error: HubAway) -> None:
+    """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
+    if not (patient or hub.is_begun(name, paths.models())):
+        raise error
+    teller.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
 
 
 class _Progress:

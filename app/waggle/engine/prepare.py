@@ -71,7 +71,7 @@ class Prepared:
 async def prepare(
     home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
     *, gate: Gate, stopped: asyncio.Event, divided: Callable[[int], int] = int, computer: Callable[[], Computer] = Computer,
-    may_share: Callable[[], bool] = lambda: False,
+    may_share: Callable[[], bool] = lambda: False, patient: bool = False,
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     loop = asyncio.get_running_loop()
@@ -79,8 +79,8 @@ async def prepare(
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
-    examine = partial(_examine, policy_thread, chosen)
-    folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=lambda: computer().traffic_kb * 1000.0)
+    examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
+    folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient)
     _hold(folder, stack)
 
     _tell_part(teller, 1)

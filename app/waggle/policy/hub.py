@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from waggle import paths, resuming
-from waggle.errors import UNREADABLE, ModelError
+from waggle.errors import UNREADABLE, HubAway, ModelError
 from waggle.policy import configuration
 from waggle.policy.cached import UNFINISHED, lock_of
 
@@ -84,6 +84,11 @@ def model_of(name: str, cache: Path) -> Model:
     return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
 
 
+def is_begun(name: str, cache: Path) -> bool:
+    """Whether the hub has said what a model consists of; raises ModelError for what is no name."""
+    return (model_of(name, cache).unfinished / PLAN).is_file()
+
+
 def fetch(
     name: str,
     cache: Path,
@@ -94,7 +99,7 @@ def fetch(
     examine: Callable[[Path], None] = lambda folder: None,
     endpoint: str | None = None,
 ) -> Path:
-    """The folder of a model, downloaded first where it is not here; raises ModelError.
+    """The folder of a model, downloaded first where it is not here; raises ModelError, and HubAway for what may pass.
 
     `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
     the configuration has come, and again when a download goes on: a ModelError of it ends that, and throws away what has come
@@ -325,9 +330,11 @@ def _in_words(repository: str) -> Iterator[None]:
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
             ) from error
-        raise ModelError(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
+        kind = HubAway if status >= 500 or status == 429 else ModelError
+        raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
-        raise ModelError(
+        kind = HubAway if isinstance(error, httpx2.TransportError) else ModelError
+        raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",
         ) from error
