@@ -27,6 +27,8 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with running(Engine(tmp_path / "home", *ALONE, environment=nowhere)) as engine:
         engine.wait_round(1, 120)
+        first = json.loads((tmp_path / "home/models.json").read_bytes())
+        assert (first["folder"], first["name"], first["before"]["name"]) == ("", "", ""), "the starter has played its first round"
         assert choose(engine, folder=str(other)).round == 0
         engine.command(commands.Pause)
         talk_with(engine, tmp_path / "home")

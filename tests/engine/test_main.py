@@ -4,10 +4,11 @@ import argparse
 import asyncio
 import os
 
+import msgspec
 import pytest
 
 from waggle import paths
-from waggle.engine import main, stdio
+from waggle.engine import main, model, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
 from waggle.engine.frugality import MOST, Frugality, system_kills
@@ -18,6 +19,7 @@ from waggle.engine.teller import Teller
 from waggle.errors import MemoryShort, ModelError, ModelMissing, Stopped, SwarmError
 from waggle.protocol import events, wire
 from waggle.rl.batch import nothing
+from waggle.settings import Model
 
 
 @pytest.fixture
@@ -116,6 +118,30 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypa
     monkeypatch.setattr(main, "prepare", prepare)
     with pytest.raises(OSError, match="Too many open files"):
         await main._contribute(*begun)
+
+
+async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
+    trained = []
+
+    async def contribute(_home: object, choices: Choices, *_: object) -> bool:
+        trained.append(choices.now.model.folder)
+        model.folder_of(choices.now.model)
+        return False
+
+    monkeypatch.setattr(main, "_contribute", contribute)
+    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model.Known(folder="", name="", before=Model())))
+    (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    assert await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer) == 0
+    writer.close()
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as told:
+        (warned,) = [event for event in map(wire.event, told) if isinstance(event, events.Warned)]
+    assert trained == ["/nowhere", ""]
+    assert warned.title.startswith("There is no model in /nowhere")
+    assert warned.advice.endswith("All is as it was before.")
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")

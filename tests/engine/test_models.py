@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from waggle import paths
+from waggle import paths, settings
 from waggle.engine import fitting, model
-from waggle.engine.models import Models
-from waggle.errors import EngineError, ExportError, ModelError
+from waggle.engine.choices import Choices
+from waggle.engine.models import Models, way_back
+from waggle.engine.teller import Teller
+from waggle.errors import EngineError, ExportError, MemoryShort, ModelError, ModelMissing
 from waggle.policy import cached, checkpoint
 from waggle.policy.fit import Machine
 from waggle.policy.torch_policy import TorchPolicy
@@ -172,7 +174,10 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
         Models(model.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
     assert [gone_on_with(home, one) for one in (second, first, second)] == [0, 1, 1]
     Models(model.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
-    assert model.first(home) == (first if written else None), "a model that has a place of its own says nothing of the home"
+    known = model.known(home)
+    assert (known and known.name) == (first.name if written else None), (
+        "a model that has a place of its own says nothing of the home"
+    )
     assert [gone_on_with(home, one) for one in (first, second)] == [2, 2]
 
 
@@ -182,6 +187,50 @@ def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_
     Models(home, Settings(), change, lambda reason, back: None).begun()
     shutil.rmtree(home.checkpoints)
     assert model.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+
+
+@pytest.fixture
+async def teller(home):
+    made = Teller(home.events)
+    yield made
+    made.close()
+
+
+def begun(home: paths.Home, choices: Choices) -> None:
+    """A round is played with what is chosen."""
+    own = model.home_of(home, choices.now.model)
+    Models(own, choices.now, choices.change, lambda reason, back: None).begun()
+
+
+async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, teller):
+    choices = Choices(home.settings, (), teller)
+    assert way_back(home, choices.now.model, choices.change) == [], "nothing was ever played"
+    begun(home, choices)
+    assert way_back(home, choices.now.model, choices.change) == []
+    choices.change({"model.folder": "/nowhere", "model.training": "lora"})
+    again = Choices(home.settings, (), teller)  # as after a start in between
+    (back,) = way_back(home, again.now.model, again.change)
+    back.go()
+    assert settings.read(home.settings).model == Model(training="lora")
+    downloaded("Qwen/Tiny")
+    again.change({"model.name": "Qwen/Tiny"})
+    begun(home, again)
+    assert way_back(home, again.now.model, again.change) == [], "another way of training it is no other model"
+    choices = Choices(home.settings, ("model.name=Qwen/Other",), teller)
+    (back,) = way_back(home, choices.now.model, choices.change)
+    back.go()
+    assert choices.now.model.name == "Qwen/Tiny"
+
+
+async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, teller):
+    downloaded("Qwen/Tiny")
+    choices = Choices(home.settings, ("model.name=Qwen/Tiny",), teller)
+    begun(home, choices)
+    (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
+    (back,) = way_back(home, choices.now.model, choices.change)
+    assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
+    back.go()
+    assert choices.now.model == Model()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ class WayBack:
 
     go: Callable[[], object]
     innocent: tuple[type[WaggleError], ...] = ()
+    says: str = "All is as it was before."
 
 
 class Desk:
@@ -65,13 +66,13 @@ class Desk:
         """What was chosen, has not begun, and may have led to a failure of this kind."""
         return [one for one in self.back if not issubclass(failure, one.innocent)]
 
-    def go_back(self, failure: type[Exception]) -> bool:
-        """Undo that, the newest first; whether there was anything. Raises WaggleError where the disk says no."""
+    def go_back(self, failure: type[Exception]) -> list[WayBack]:
+        """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
         blamed = self.to_blame(failure)
         for one in reversed(blamed):
             self.back.remove(one)
             one.go()
-        return bool(blamed)
+        return blamed
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Raises WaggleError for what cannot be done."""

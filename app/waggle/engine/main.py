@@ -77,6 +77,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             choices = Choices(home.settings, tuple(arguments.set), teller)
             desk.asked = Asked(home.root / "asked.json")
+            desk.back += models.way_back(home, choices.now.model, choices.change)
             desk.back += [WayBack(go, OF_SWARMS) for go in swarms.way_back(home, choices.now)]
             frugality = Frugality(home)
             stack.callback(frugality.end)
@@ -146,9 +147,9 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
     try:
         return await _contribute(home, choices, teller, desk, frugality)
     except WaggleError as error:
-        if desk.go_back(type(error)):
+        if undone := desk.go_back(type(error)):
             desk.reason = "Going back."
-            teller.tell(events.Warned(title=error.title, advice=f"{error.advice} All is as it was before.".strip()))
+            teller.tell(events.Warned(title=error.title, advice=f"{error.advice} {undone[0].says}".strip()))
             return True
         if not isinstance(error, MemoryShort) or desk.stopped or not frugality.more():
             raise

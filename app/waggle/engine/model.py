@@ -27,6 +27,14 @@ LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
 TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
 
 
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.json`: the model whose training lies in the home itself, and the one that a round was played with last."""
+
+    folder: str
+    name: str
+    before: Model | None = None
+
+
 async def find(
     chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False,
@@ -79,7 +87,7 @@ def folder_of(chosen: Model) -> Path:
 
 def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
-    was, top = first(home), replace(home, training=None)
+    was, top = known(home), replace(home, training=None)
     if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
     name = chosen.name.replace("/", "--")
@@ -88,10 +96,10 @@ def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     return replace(home, training=home.root / "models" / (name or "starter"))
 
 
-def first(home: paths.Home) -> Model | None:
-    """The model whose training lies in the home itself, where that was ever written down."""
+def known(home: paths.Home) -> Known | None:
+    """None where it was never written down."""
     try:
-        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Model)
+        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Known)
     except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
         return None
 

@@ -8,22 +8,49 @@ import shutil
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
 import msgspec
+from msgspec import structs
 
 from waggle import paths
 from waggle.engine import export as exporting
 from waggle.engine import model
-from waggle.errors import EngineError, ExportError, ModelError
+from waggle.engine.desk import OF_MODELS, WayBack
+from waggle.errors import EngineError, ExportError, MemoryShort, ModelError
 from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
 from waggle.protocol import models as told
 from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
+TO_STARTER = "The starter is trained instead. What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
+
+
+def way_back(home: paths.Home, chosen: Model, change: Change) -> list[WayBack]:
+    """At a start: to the model that a round was played with last, and from that one, where it is here no more, to the starter."""
+    known, now = model.known(home), _plain(chosen)
+    if known is None or known.before is None:
+        return []
+    if known.before != now:
+        return [WayBack(partial(change, _named(known.before)), OF_MODELS)]
+    try:
+        model.folder_of(now)
+    except ModelError:
+        return [WayBack(partial(change, _named(Model())), (*OF_MODELS, MemoryShort), TO_STARTER)]
+    return []
+
+
+def _plain(chosen: Model) -> Model:
+    """Which it is; how it is trained is no matter."""
+    return Model(name=chosen.name, folder=chosen.folder)
+
+
+def _named(wanted: Model) -> dict[str, Value]:
+    return {"model.name": wanted.name or None, "model.folder": wanted.folder or None}
 
 
 class Models:
@@ -31,7 +58,7 @@ class Models:
 
     def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
         self._home, self._change, self._again = home, change, again
-        self._chosen = Model(name=chosen.model.name, folder=chosen.model.folder)  # which it is; how it is trained is no matter
+        self._chosen = _plain(chosen.model)
         self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
 
     async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:
@@ -51,9 +78,9 @@ class Models:
                 assert_never(command)
 
     def begun(self) -> None:
-        """A round was played: what lies in the home itself is this model's, whatever is chosen later."""
-        with suppress(ModelError):  # the disk is full: the checkpoints say it too
-            self._write_down()
+        """A round was played: this is the model that others are left for where they cannot be had."""
+        with suppress(ModelError):  # the disk is full: what was before stays the way back
+            self._write_down(self._chosen)
 
     def _told(self) -> told.ModelsTold:
         chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
@@ -71,7 +98,7 @@ class Models:
             known = hub.model_of(one.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
-        elsewhere = model.first(self._home) is None and one != self._chosen  # nothing was ever switched
+        elsewhere = model.known(self._home) is None and one != self._chosen  # nothing was ever switched
         return told.ModelShown(
             kind="hub" if one.name else "folder" if one.folder else "starter",
             name=one.name,
@@ -90,15 +117,21 @@ class Models:
             hub.model_of(wanted.name, paths.models())
         else:
             model.folder_of(wanted)
-        self._write_down()
-        back = self._change({"model.name": wanted.name or None, "model.folder": wanted.folder or None})
+        self._write_down(None)
+        back = self._change(_named(wanted))
         self._again(f"Going on with {_words(wanted)}.", back)
 
-    def _write_down(self) -> None:
-        if self._home.training is not None or model.first(self._home) is not None:
+    def _write_down(self, before: Model | None) -> None:
+        """What lies in the home itself is the first one's, whatever is chosen later."""
+        known = model.known(self._home)
+        if known is None and self._home.training is not None:  # it is another's, nobody knows whose
+            return
+        first = known or model.Known(folder=self._chosen.folder, name=self._chosen.name)
+        now = structs.replace(first, before=before or first.before)
+        if now == known:
             return
         try:
-            paths.put(self._home.root / "models.json", msgspec.json.encode(self._chosen))
+            paths.put(self._home.root / "models.json", msgspec.json.encode(now))
         except OSError as error:
             raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
