@@ -193,8 +193,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
                 patient=not (desk.reason and desk.to_blame(ModelMissing)),
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
-            if _failed(looking):
-                looking.result()
+            _raise_faults(looking)
             if isinstance(error, WaggleError) and not lifecycle.again:
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
@@ -214,9 +213,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         # a stop opens the gate for good, so that this is the only thing to wait for
         await loop.run_in_executor(policy_thread, contribution.run)
-        for task in (watching, looking):
-            if _failed(task):
-                task.result()
+        _raise_faults(watching, looking)
         await _end(watching)
     return _ended(lifecycle, teller, desk, contribution.round)
 
@@ -283,6 +280,12 @@ async def _end(task: asyncio.Future[None]) -> None:
     """Cancel a task and wait until it is gone, and with it the model that it held."""
     task.cancel()
     await asyncio.wait([task])
+
+
+def _raise_faults(*tasks: asyncio.Future[None]) -> None:
+    for task in tasks:
+        if _failed(task):
+            task.result()
 
 
 def _failed(task: asyncio.Future[None]) -> bool:
