@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QProcess, Qt, QTimer
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle import paths
 from waggle.gui.digest import digest
 from waggle.gui.look import Look
+from waggle.gui.pace import Pace
 from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, menu_button, text
 from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
@@ -22,6 +23,7 @@ from waggle.protocol.state import Card, State
 MOST = 12  # cards on screen
 WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
 MADE_AT_ONCE, FRAME_MS = 2, 20
+AGAIN_MS = 250  # until it is looked again whether cards that wait may be shown
 
 
 class Feed(Scrolled):
@@ -39,7 +41,7 @@ class Feed(Scrolled):
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show)
         self._wanted: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click alone leaves nothing behind that would hold it
         self.setAccessibleName(tr("Questions and answers"))
 
     def set_margins(self, edge: int, gap: int) -> None:
@@ -51,6 +53,19 @@ class Feed(Scrolled):
         self._empty.setText(empty)
         self._empty_card.setVisible(not cards)
         self._show()
+
+    def why_held(self) -> str:
+        """What a person does here that newer cards would disturb; empty: nothing."""
+        if any(made.is_open for made in self._cards if not made.isHidden()):
+            return tr("Feed held while a card is open. ")
+        if self.verticalScrollBar().value() > 0:
+            return tr("Feed held while it is scrolled down. ")
+        if self.underMouse():
+            return tr("Feed held while the pointer is on it. ")
+        return tr("Feed held while you are in it. ") if self._has(QApplication.focusWidget()) else ""
+
+    def _has(self, part: QWidget | None) -> bool:
+        return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
         """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
@@ -88,7 +103,11 @@ class Live(Page):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._state, self._now = State(), 0.0
-        self._held: tuple[Card, ...] | None = None  # the cards while the feed is frozen
+        self._pace = Pace()
+        self._again = QTimer(self)
+        self._again.setSingleShot(True)
+        self._again.setInterval(AGAIN_MS)
+        self._again.timeout.connect(self._look_again)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
@@ -131,14 +150,22 @@ class Live(Page):
 
     def _redraw(self) -> None:
         state = self._state
+        self._pace.take(state.cards, self._feed.why_held())
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
         self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
         self._show_digest(digest(state, self._now))
-        chosen = [made for made in (state.cards if self._held is None else self._held) if WHOSE[self._whose.index](made)]
+        chosen = [made for made in self._pace.cards if WHOSE[self._whose.index](made)]
         if self._specialty:
             chosen = [made for made in chosen if made.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
+        if self._pace.waiting and not self._pace.frozen:
+            self._again.start()
+
+    def _look_again(self) -> None:
+        """Nothing need happen in the swarm for a person to be done."""
+        if self.isVisible():
+            self._redraw()
 
     def _show_digest(self, words: str) -> None:
         """It changes once a minute at most, so that it can be read to its end."""
@@ -149,10 +176,9 @@ class Live(Page):
 
     def _headline(self) -> str:
         state = self._state
-        if self._held is not None:
-            held = {made.key for made in self._held}
-            newer = sum(made.key not in held for made in state.cards)
-            return tr("Feed held. ") + plural(newer, "%n newer question is waiting", "%n newer questions are waiting")
+        if self._pace.holds:
+            why = tr("Feed held. ") if self._pace.frozen else self._pace.why
+            return why + plural(self._pace.waiting, "%n newer question is waiting", "%n newer questions are waiting")
         if state.phase == "contributing" and state.stage is not None:
             words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", told(DOING[state.stage]))
             return words
@@ -168,7 +194,7 @@ class Live(Page):
         return tr("Questions and answers appear here as soon as the first round begins.")
 
     def _freeze_changed(self, frozen: bool) -> None:
-        self._held = self._state.cards if frozen else None
+        self._pace.freeze(frozen)
         self._freeze.say(tr("Frozen") if frozen else tr("Freeze"), "freeze")
         self._redraw()
 

@@ -155,6 +155,7 @@ class QuestionCard(QFrame):
         self._sign, self._foot = Sign(look, "pen", "text_faint"), Line(look, role="small", tone="text_soft")
         self._mean = Line(look, role="small", tone="text_faint", right=True)
         self._reader = Button(look, tr("Read all"), "link")
+        self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
         self._reader.clicked.connect(self._toggle)
         self._tiles: list[Tile] = []
         self._whole = text(look, "", "small", "soft", wrap=True)  # the question, once the card is opened
@@ -162,6 +163,7 @@ class QuestionCard(QFrame):
         self._grid.setSpacing(8)
         head = row(row(self._face, self._who, gap=8), self._specialty, (self._question, 1), self._when, gap=12)
         below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
+        below.addStrut(look.px(24))  # a button that comes moves nothing
         self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
 
     def show_card(self, card: Card, state: State, now: float) -> None:
@@ -215,13 +217,17 @@ class QuestionCard(QFrame):
         for i in range(len(self._tiles)):
             self._place(i)
 
+    @property
+    def is_open(self) -> bool:
+        return self._card is not None and self._card.key in self._opened
+
     def _toggle(self) -> None:
         if self._card is not None:
             self._opened ^= {self._card.key}
         self._fit()
 
     def _fit(self) -> None:
-        is_open = self._card is not None and self._card.key in self._opened
+        is_open = self.is_open
         needed = max((tile.lines_needed() for tile in self._tiles if not tile.isHidden()), default=LINES)
         long = self._question.sizeHint().width() > self._question.width()
         self._whole.setVisible(is_open and long)

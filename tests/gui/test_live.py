@@ -1,0 +1,188 @@
+"""Live with a model far faster than a person: what is read, pointed at or pressed stays where it is; the rest goes on."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui.live import Live
+from waggle.gui.pace import LINGER, LOOK
+from waggle.gui.window import Window
+from waggle.protocol import events
+from waggle.protocol.gatherings import StartedAgain
+
+LONG = "step by step " * 200
+
+
+class Swift:
+    """A window on Live, told whole rounds of eight questions; `later` moves the clock that paces the feed."""
+
+    def __init__(self, window: Window) -> None:
+        self.window, self.time, self.round = window, 0.0, 0
+        window.show_page("live")
+        live = window.pages["live"]
+        assert isinstance(live, Live)
+        self.live, self.feed = live, live._feed
+        live._pace.clock = lambda: self.time
+        self.play()
+
+    def play(self, rounds: int = 1) -> None:
+        for _ in range(rounds):
+            self.round += 1
+            blank = tuple(
+                events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question=f"Which, {self.round} or {i}?")
+                for i in range(8)
+            )
+            self.window._current.take(events.QuestionsDrawn(round=self.round, epoch=1, groups=blank, group_size=4))
+        self.window._current.flush()
+
+    def judge(self) -> None:
+        answers = tuple(events.ShownCompletion(text=LONG, judged=True, reason=f"wrong: {i}") for i in range(4))
+        judged = tuple(
+            events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question="Which?", completions=answers)
+            for i in range(8)
+        )
+        self.window._current.take(events.GroupsJudged(round=self.round, groups=judged))
+        self.window._current.flush()
+
+    def later(self, seconds: float) -> None:
+        self.time += seconds
+        self.window._current.flush()
+
+    def settle(self, qtbot: QtBot) -> None:
+        """Wait until each card has its widget, in its place."""
+        qtbot.waitUntil(lambda: not self.feed._later.isActive())
+        QApplication.processEvents()
+
+    @property
+    def keys(self) -> list[str]:
+        return [made._card.key for made in self.feed._cards if made._card and not made.isHidden()]
+
+    @property
+    def says(self) -> str:
+        return self.live._line.words()
+
+
+@pytest.fixture
+def swift(window_told: Callable[..., Window], qtbot: QtBot) -> Swift:
+    made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
+    made.settle(qtbot)
+    return made
+
+
+def rest_on(window: Window, place: QPoint) -> None:
+    """Lay the pointer there, as a hand does."""
+    QTest.mouseMove(window.windowHandle(), place)
+    QApplication.processEvents()
+
+
+def test_cards_stand_for_as_long_as_it_takes_to_look_and_go_on_growing(swift: Swift) -> None:
+    assert swift.keys == [f"1/{i}" for i in range(8)]
+    swift.judge()
+    assert all(answer.judged for made in swift.feed._cards if made._card for answer in made._card.completions)
+    swift.play(3)
+    swift.later(LOOK / 2)
+    assert swift.keys == [f"1/{i}" for i in range(8)]
+    assert "Round 4" in swift.says, "nothing is held: they only stand for a moment"
+    swift.later(LOOK / 2)
+    assert swift.keys[0] == "4/0"
+
+
+def test_nothing_that_waits_is_forgotten_when_the_swarm_falls_silent(swift: Swift, qtbot: QtBot) -> None:
+    swift.play()
+    swift.time += LOOK
+    qtbot.waitUntil(lambda: swift.keys[0] == "2/0")
+
+
+def test_the_card_under_the_pointer_is_the_one_that_is_pressed(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)  # its button has come
+    top = swift.feed._cards[0]
+    place = top._reader.mapTo(swift.window, top._reader.rect().center())
+    rest_on(swift.window, place)
+    for _ in range(20):
+        swift.play()
+        swift.later(LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says.startswith("Feed held while the pointer is on it. ")
+    QTest.mouseClick(swift.window.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
+    assert swift.feed._opened == {"1/0"}
+    rest_on(swift.window, QPoint(20, 20))
+    swift.later(LINGER + LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says.startswith("Feed held while a card is open. ")
+    top._reader.click()
+    swift.later(LINGER)
+    assert swift.keys[0] == "21/0"
+    assert swift.says == "Round 21: your model is answering"
+
+
+def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None:
+    inside = swift.feed.mapTo(swift.window, swift.feed.rect().center())
+    swift.play()
+    rest_on(swift.window, inside)
+    swift.later(LOOK / 2)
+    assert swift.says.startswith("Round 2"), "no newer card was due"
+    swift.later(LOOK / 2)
+    held = swift.says
+    assert held == "Feed held while the pointer is on it. 8 newer questions are waiting"
+    rest_on(swift.window, QPoint(20, 20))
+    swift.later(LINGER / 2)
+    assert (swift.keys[0], swift.says) == ("1/0", held)
+    rest_on(swift.window, inside)
+    swift.later(LINGER / 2)
+    assert (swift.keys[0], swift.says) == ("1/0", held)
+
+
+def test_the_keyboard_and_the_scroll_bar_hold_it_too(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.window.activateWindow()
+    reader = swift.feed._cards[0]._reader
+    reader.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is reader)
+    swift.play()
+    swift.later(LOOK)
+    assert swift.says.startswith("Feed held while you are in it. ")
+    bar = swift.feed.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    bar.setValue(50)
+    swift.live._freeze.setFocus(Qt.FocusReason.TabFocusReason)
+    swift.later(LINGER)
+    assert swift.says.startswith("Feed held while it is scrolled down. ")
+    bar.setValue(0)
+    swift.later(LINGER)
+    assert swift.keys[0] == "2/0"
+
+
+def test_a_click_leaves_no_focus_behind_that_would_hold_it(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.window.activateWindow()
+    qtbot.waitUntil(swift.window.isActiveWindow)
+    before = QApplication.focusWidget()
+    for _ in range(2):  # opened, and closed again
+        qtbot.mouseClick(swift.feed._cards[0]._reader, Qt.MouseButton.LeftButton)
+    assert not swift.feed._opened
+    assert QApplication.focusWidget() is before
+
+
+def test_what_is_frozen_is_what_was_seen(swift: Swift) -> None:
+    swift.play(2)
+    swift.live._freeze.setChecked(True)
+    swift.later(10 * LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says == "Feed held. 16 newer questions are waiting"
+    swift.live._freeze.setChecked(False)
+    assert swift.keys[0] == "3/0"
+
+
+def test_another_swarms_cards_are_held_for_nobody(swift: Swift) -> None:
+    swift.feed._cards[0]._toggle()
+    swift.window._current.take(StartedAgain(reason="Another swarm was chosen."))
+    swift.window._current.flush()
+    assert not swift.keys
