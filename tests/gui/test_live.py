@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -16,6 +17,7 @@ from waggle.protocol import events
 from waggle.protocol.gatherings import StartedAgain
 
 LONG = "step by step " * 200
+AWAY = QPoint(20, 20)  # from the feed
 
 
 class Swift:
@@ -71,6 +73,7 @@ class Swift:
 def swift(window_told: Callable[..., Window], qtbot: QtBot) -> Swift:
     made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
     made.settle(qtbot)
+    rest_on(made.window, AWAY)
     return made
 
 
@@ -111,7 +114,7 @@ def test_the_card_under_the_pointer_is_the_one_that_is_pressed(swift: Swift, qtb
     assert swift.says.startswith("Feed held while the pointer is on it. ")
     QTest.mouseClick(swift.window.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
     assert swift.feed._opened == {"1/0"}
-    rest_on(swift.window, QPoint(20, 20))
+    rest_on(swift.window, AWAY)
     swift.later(LINGER + LOOK)
     assert swift.keys[0] == "1/0"
     assert swift.says.startswith("Feed held while a card is open. ")
@@ -130,7 +133,7 @@ def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None
     swift.later(LOOK / 2)
     held = swift.says
     assert held == "Feed held while the pointer is on it. 8 newer questions are waiting"
-    rest_on(swift.window, QPoint(20, 20))
+    rest_on(swift.window, AWAY)
     swift.later(LINGER / 2)
     assert (swift.keys[0], swift.says) == ("1/0", held)
     rest_on(swift.window, inside)
@@ -186,3 +189,55 @@ def test_another_swarms_cards_are_held_for_nobody(swift: Swift) -> None:
     swift.window._current.take(StartedAgain(reason="Another swarm was chosen."))
     swift.window._current.flush()
     assert not swift.keys
+
+
+def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
+    answers = (
+        events.ShownCompletion(text="So it is\n<b>7</b>.\u202e", judged=True, reward=1.0, reason="right"),
+        events.ShownCompletion(text="9", judged=True, reason="wrong: 9"),
+        events.ShownCompletion(text="", judged=True, reason="no answer tag"),
+    )
+    group = events.ShownGroup(key="p/1", specialty="Logic", question="Which?\nThis\u200b?", completions=answers)
+    swift.window._current.take(events.PeerGroupsArrived(origin="p", name="Brisk\nOtter", round=7, model="m", groups=(group,)))
+    lesson = events.Lesson(key="p/1", effects=(1, -1, 0))
+    swift.window._current.take(events.PolicyUpdated(round=1, step=1, metrics=events.Metrics(), lessons=(lesson,)))
+    swift.later(LOOK)
+    top = swift.feed._cards[0]
+    (copy,) = top._menu.actions()
+    copy.trigger()
+    head, *rest = QGuiApplication.clipboard().text().split("\n\n")
+    assert head.startswith("Brisk Otter, Logic, round 7, ")
+    assert rest == [
+        "Which?\nThis\ufffd?",
+        "1. 1.0  right  \u2191\nSo it is\n<b>7</b>.\ufffd",
+        "2. 0.0  wrong: 9  \u2193\n9",
+        "3. 0.0  no answer tag",
+        "Judged again on this computer. 1 answer made likelier, 1 less likely.  mean reward 0.33",
+    ]
+    assert not QGuiApplication.clipboard().mimeData().hasHtml()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a menu
+def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    top = swift.feed._cards[0]
+    place = top._tiles[0].rect().center()
+    QTest.mouseClick(top._tiles[0], Qt.MouseButton.RightButton, pos=place)
+    asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, top._tiles[0].mapToGlobal(place))
+    QApplication.sendEvent(top._tiles[0], asked)
+    assert top._menu.isVisible()
+    assert not swift.feed._opened
+    swift.play()
+    swift.later(LOOK)
+    assert swift.keys[0] == "1/0"
+    top._menu.close()
+    swift.later(LINGER)
+    assert swift.keys[0] == "2/0"
+
+
+def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
+    swift.judge()
+    names = [(made.accessibleName(), made._reader.accessibleName(), made._more.accessibleName()) for made in swift.feed._cards]
+    assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
+    swift.feed._cards[1]._reader.click()
+    assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"

@@ -167,7 +167,7 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", "Tiny programs"]
     assert live._menu_button.menu().actions()[0].isChecked()
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    assert len(live.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
+    assert len(live._menu_button.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
 
 
 def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEvent]) -> None:

@@ -60,7 +60,8 @@ class Feed(Scrolled):
             return tr("Feed held while a card is open. ")
         if self.verticalScrollBar().value() > 0:
             return tr("Feed held while it is scrolled down. ")
-        if self.underMouse():
+        menu = QApplication.activePopupWidget()
+        if self.underMouse() or (menu and self._has(menu.parentWidget())):
             return tr("Feed held while the pointer is on it. ")
         return tr("Feed held while you are in it. ") if self._has(QApplication.focusWidget()) else ""
 

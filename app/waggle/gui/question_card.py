@@ -3,17 +3,16 @@
 import math
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPen
-from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
+from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible
+from waggle.gui.words import ago, decimal, figure, in_lines, one_line, plural, reward, told, tr, visible
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
-from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
@@ -69,8 +68,9 @@ class Tile(Painted):
     def sizeHint(self) -> QSize:
         return QSize(180, self.height())
 
-    def mousePressEvent(self, _event: QMouseEvent) -> None:
-        self.pressed.emit()
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.pressed.emit()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         kept = self._effect is not None and self._effect > 0
@@ -155,13 +155,20 @@ class QuestionCard(QFrame):
         self._sign, self._foot = Sign(look, "pen", "text_faint"), Line(look, role="small", tone="text_soft")
         self._mean = Line(look, role="small", tone="text_faint", right=True)
         self._reader = Button(look, tr("Read all"), "link")
-        self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
         self._reader.clicked.connect(self._toggle)
+        self._more = Button(look, "", "link", "more").named(tr("More"))
+        self._menu = QMenu(self._more)
+        self._menu.addAction(tr("Copy question and answers"), self._copy)
+        self._more.setMenu(self._menu)
+        for button in (self._reader, self._more):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
         self._tiles: list[Tile] = []
         self._whole = text(look, "", "small", "soft", wrap=True)  # the question, once the card is opened
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
-        head = row(row(self._face, self._who, gap=8), self._specialty, (self._question, 1), self._when, gap=12)
+        head = row(
+            row(self._face, self._who, gap=8), self._specialty, (self._question, 1), row(self._when, self._more, gap=6), gap=12
+        )
         below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
         below.addStrut(look.px(24))  # a button that comes moves nothing
         self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
@@ -190,7 +197,9 @@ class QuestionCard(QFrame):
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._question.say(one_line(card.question))
-        self._whole.setText("\n".join(visible(line) for line in card.question[:LONGEST_SHOWN].splitlines()))
+        self._whole.setText(in_lines(card.question))
+        self.setAccessibleName(f"{self._who.words()}: {self._question.words()}")
+        self._more.setAccessibleName(f"{tr('More')}: {self._question.words()}")
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
         while len(self._tiles) < len(card.completions):
@@ -221,6 +230,23 @@ class QuestionCard(QFrame):
     def is_open(self) -> bool:
         return self._card is not None and self._card.key in self._opened
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self._menu.popup(event.globalPos())
+
+    def _copy(self) -> None:
+        if self._card is not None:
+            QGuiApplication.clipboard().setText(self.as_text(self._card))
+
+    def as_text(self, card: Card) -> str:
+        """All that it says of this card, and nothing in it that is not seen."""
+        head = ", ".join((self._who.words(), told(one_line(card.specialty)), self._when.words()))
+        parts = [head, in_lines(card.question)]
+        effects = (*card.effects, *(0 for _ in card.completions))
+        for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):
+            arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
+            parts.append(f"{number}. {chip_of(answer, going=self._going)[0]}{arrow}\n{in_lines(answer.text)}".rstrip())
+        return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._mean.words())))])
+
     def _toggle(self) -> None:
         if self._card is not None:
             self._opened ^= {self._card.key}
@@ -232,7 +258,9 @@ class QuestionCard(QFrame):
         long = self._question.sizeHint().width() > self._question.width()
         self._whole.setVisible(is_open and long)
         self._reader.setVisible(is_open or long or needed > LINES)
-        self._reader.say(tr("Read less") if is_open else tr("Read all"))
+        words = tr("Read less") if is_open else tr("Read all")
+        self._reader.say(words)
+        self._reader.setAccessibleName(f"{words}: {self._question.words()}")
         for tile in self._tiles:
             tile.show_lines(max(LINES, min(OPEN_LINES, needed)) if is_open else LINES)
 
