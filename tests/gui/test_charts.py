@@ -1,12 +1,27 @@
-"""The charts on real screens: how wide their lines are on one that is twice as dense."""
+"""The charts on real screens: how wide their lines are on one that is twice as dense; and where the words for an aha stand."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
+import pytest
+from pyqtgraph import InfiniteLine
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
 import waggle
+from gui.recorded import START
+from waggle.gui import charts
+from waggle.gui.progress import Progress
+from waggle.gui.series import AXES
+from waggle.gui.still import settled
+from waggle.gui.window import Window
+from waggle.protocol import events
+from waggle.protocol.state import AnyEvent
 
 SCRIPT = """
 from PySide6.QtCore import Qt
@@ -58,3 +73,42 @@ def test_lines_are_as_wide_on_a_dense_screen(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60, check=True)
     on_plain, on_dense = "1.0 1.0 1.0 2.6", "2.0 2.0 2.0 5.2"
     assert ran.stdout.splitlines() == [on_plain, on_dense, on_dense, on_plain]
+
+
+AHAS = (
+    events.Aha(round=614, at=START - 4000, specialty="Logic"),
+    events.Aha(round=616, at=START - 180, specialty="Fractions", origin="p", name="Brisk\nOtter"),
+    events.Aha(round=617, at=START - 160, specialty="<b>Sums</b>", origin="q", name="Immeasurably Thoughtful Hippopotamus"),
+    events.Aha(round=624, at=START - 10, specialty="Chain sum"),
+)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
+@pytest.mark.parametrize("axis", range(3))
+def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
+) -> None:
+    window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page._axis.choose(axis)
+    held, reward = page._held, page._reward
+    assert held is not None
+    assert reward is not None
+    ends = charts.ends(window._current.state, AXES[axis])
+    qtbot.waitUntil(lambda: held._ends == reward._ends == ends and len(held._notes) == 3)
+    settled(window)  # words are moved when they are painted
+    for chart in (held, reward):
+        lines = [one for one in chart.getPlotItem().items if isinstance(one, InfiniteLine)]
+        assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
+    words = [one for one, _ in (*held._notes, *held._labels)]
+    assert all(one.isVisible() for one in words)
+    boxes = [one.mapRectToScene(one.boundingRect()).adjusted(1, 1, -1, -1) for one in words]
+    assert not any(one.intersects(other) for one, other in combinations(boxes, 2))
+    plot = held.getViewBox().sceneBoundingRect()
+    assert all(plot.contains(box) for box in boxes)
+    assert held.accessibleName().endswith(
+        ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
+        " Aha: Fractions, from Brisk Otter, round 616"
+    )

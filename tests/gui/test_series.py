@@ -43,8 +43,8 @@ def test_elapsed_counts_work_and_bridges_thinned_history() -> None:
 def test_scores_stand_where_their_round_ended() -> None:
     rounds = [summary(0), summary(1), summary(2)]
     scores = [HeldOutScore(round=n, at=0.0, right=1, total=10) for n in (-1, 0, 2, 9)]
-    assert series.score_places(scores, rounds, "elapsed") == [0.0, 10.0, 30.0, 30.0]
-    assert series.score_places(scores, rounds, "round") == [-1.0, 0.0, 2.0, 9.0]
+    assert series.moments(scores, rounds, "elapsed") == [0.0, 10.0, 30.0, 30.0]
+    assert series.moments(scores, rounds, "round") == [-1.0, 0.0, 2.0, 9.0]
 
 
 def test_a_pause_is_found_between_neighbours_only() -> None:

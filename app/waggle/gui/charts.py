@@ -3,24 +3,27 @@
 import math
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pyqtgraph
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
-from waggle.gui import series
+from waggle.gui import beside, series
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
-from waggle.gui.words import clock, date_of, day, decimal, duration, figure, tr
+from waggle.gui.words import clock, date_of, day, decimal, duration, figure, one_line, told, tr
 from waggle.interval import interval_of
+from waggle.protocol.events import Aha
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
 LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
 APART = 17  # pixels between two labels
 LEFT, BELOW = 44, 26  # pixels for the words of the axes
+AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # the newest ones; pixels for the words of each, and between them and its line
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -40,6 +43,14 @@ class Band(msgspec.Struct, frozen=True):
     words: str
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """An aha: where it stands and what it was."""
+
+    x: float
+    words: str
+    round: int
+
+
 class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """One plot in the look's colours: grid, axes in words, labels at the lines' ends."""
 
@@ -48,6 +59,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         super().__init__()
         self.look = look
         self.getPlotItem().setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
+        self._name = name
         self.setAccessibleName(name)
         for part in (self, self.viewport()):  # nothing in it can be chosen
             part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -56,6 +68,8 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.hideButtons()
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
+        self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first
+        self._curve: list[tuple[float, float, float]] = []  # places, and between what it runs there
         self._top, self._ends = 1.0, (0.0, 1.0)
         self._ticks: list[tuple[float, str]] = []  # of the left axis
         self._ratio = self.devicePixelRatioF()
@@ -68,7 +82,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         """Clear and draw ground, grid and axes; `x` are the ends of the data."""
         plot = self.getPlotItem()
         plot.clear()
-        self._labels = []
+        self._labels, self._notes, self._curve = [], [], []
         self.setBackground(self.look.colour("surface"))
         ticks = series.steps(top)
         self._top, self._ends = ticks[-1], x
@@ -111,6 +125,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
         self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
         self.spread_labels()
+        self.place_notes()
 
     def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
         """Only a line: `plot` would make dots to go with it, and look at the view three times."""
@@ -138,7 +153,42 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         if named:
             self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
 
+    def aha(self, mark: Mark, *, named: bool) -> None:
+        """A dashed line; its words stand where `place_notes` finds room."""
+        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour("accent_line"), 1, Qt.PenStyle.DashLine)))
+        if named:
+            metrics = QFontMetricsF(self.look.font("tag"))
+            words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.look.px(AHA_WIDTH))
+            note = self._note(mark.x, self._top, words, "accent_text")
+            note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))  # the grid and other lines pass behind
+            note.textItem.document().setDocumentMargin(1)
+            note.setZValue(1)
+            self._notes.append((note, mark.x))
+
+    def cell(self, x: float, y: float) -> None:
+        """Where an aha stands on the curve."""
+        look = {"symbol": "h", "size": 13, "pen": self.pen(self.look.colour("surface"), 2), "brush": self.look.colour("accent")}
+        self.addItem(pyqtgraph.ScatterPlotItem([x], [y], **look))
+
+    def place_notes(self) -> None:
+        """Clear of each other, of the curve, and of the words at its end and below."""
+        box = self.getViewBox()
+        (first, last), (low, high) = box.viewRange()
+        wide, tall = box.width() / (last - first), box.height() / (high - low)
+        if not self._notes or min(wide, tall) <= 0:
+            return
+        points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in self._curve]
+        parts = [beside.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
+        room = beside.Box(0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2)
+        lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
+        places = beside.places(lines, room, self.look.px(APART), parts)
+        for (note, _), place in zip(self._notes, places, strict=True):
+            note.setVisible(place is not None)
+            if place is not None:
+                note.setPos(first + (place.left + ASIDE) / wide, high - (place.top + place.bottom) / 2 / tall)
+
     def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
+        self._curve = list(zip(x, low, high, strict=True))
         faint = self.look.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
@@ -185,11 +235,7 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[tuple[float, str]]:
     match axis:
         case "round":
             places = [place for place in series.whole_steps(low, high) if low + (high - low) * 0.04 < place <= high]
-            first = tr("round %1")
-            return [
-                (place, first.replace("%1", figure(int(place))) if not i else figure(int(place)))
-                for i, place in enumerate(places)
-            ]
+            return [(place, figure(int(place)) if i else _in_round(int(place))) for i, place in enumerate(places)]
         case "elapsed":
             return [(place, duration(place)) for place in series.time_steps(low, high)]
         case "clock":
@@ -214,17 +260,24 @@ class HeldOutChart(Chart):
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
         rounds, scores = series.rounds(state), series.scores(state)
-        x = series.score_places(scores, rounds, axis)
+        x = series.moments(scores, rounds, axis)
         shares = [score.right / score.total if score.total else 0.0 for score in scores]
         spans = [interval_of(score.right, score.total) for score in scores]
         self.begin(max([0.1, *(high for _, high in spans)]), percent=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
+        found = marks(state, axis, ends) if scores else []
+        self.setAccessibleName(". ".join([self._name, *(f"{mark.words}, {_in_round(mark.round)}" for mark in found)]))
         if not scores:
             return
         self.interval(x, [low for low, _ in spans], [high for _, high in spans])
+        for mark in found:
+            self.aha(mark, named=True)
         self.line(x, shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(x) < 30)
+        for mark in found:
+            self.cell(mark.x, float(np.interp(mark.x, x, shares)))
         self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {decimal(shares[-1] * 100, 1)}%", "accent_text"))
+        self.place_notes()
 
 
 class RewardChart(Chart):
@@ -242,6 +295,8 @@ class RewardChart(Chart):
             self.band(band, named=False)
         if not rounds:
             return
+        for mark in marks(state, axis, ends):
+            self.aha(mark, named=False)
         x = series.places(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
         self.faint(x[::every], raw[::every])
@@ -264,10 +319,26 @@ def bands(state: State, axis: Axis) -> list[Band]:
     return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in found]
 
 
+def marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Mark]:
+    """The newest ahas that stand between both ends, newest first."""
+    places = zip(state.ahas, series.moments(state.ahas, series.rounds(state), axis), strict=True)
+    found = [Mark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
+    return found[-AHAS:][::-1]
+
+
+def _aha_words(aha: Aha) -> str:
+    words = tr("Aha: %1, from %2").replace("%2", one_line(aha.name)) if aha.origin else tr("Aha: %1")
+    return words.replace("%1", told(one_line(aha.specialty)))
+
+
+def _in_round(number: int) -> str:
+    return tr("round %1").replace("%1", figure(number))
+
+
 def ends(state: State, axis: Axis) -> tuple[float, float]:
     """The first and last place that any point of either chart stands on."""
     rounds = series.rounds(state)
-    found = [*series.places(rounds, axis), *series.score_places(series.scores(state), rounds, axis)]
+    found = [*series.places(rounds, axis), *series.moments(series.scores(state), rounds, axis)]
     if not found:
         return 0.0, 1.0
     return min(found), max(max(found), min(found) + 1)

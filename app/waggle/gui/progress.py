@@ -141,7 +141,7 @@ class Progress(Page):
         """What the charts depend on: redrawn once a round, not ten times a second."""
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
-        return last, len(state.rounds), len(state.held_out), id(state.history), state.phase, state.ready is None
+        return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, state.ready is None
 
     def _empty_words(self) -> str:
         if _coming(self._state):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 Axis = Literal["round", "elapsed", "clock"]
@@ -79,16 +79,16 @@ def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
             return [summary.at for summary in summaries]
 
 
-def score_places(scores: Sequence[HeldOutScore], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
-    """Where each held-out score stands on the axis of these rounds."""
+def moments(found: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+    """Where each held-out score, or each aha, stands on the axis of these rounds."""
     match axis:
         case "round":
-            return [float(score.round) for score in scores]
+            return [float(one.round) for one in found]
         case "clock":
-            return [score.at for score in scores]
+            return [one.at for one in found]
         case "elapsed":
             numbers, worked = [summary.round for summary in summaries], [0.0, *elapsed(summaries)]
-            return [worked[min(bisect_left(numbers, score.round + 1), len(worked) - 1)] for score in scores]
+            return [worked[min(bisect_left(numbers, one.round + 1), len(worked) - 1)] for one in found]
 
 
 def pauses(summaries: Sequence[RoundSummary]) -> list[Pause]:

@@ -1,0 +1,39 @@
+"""Where the words beside a chart's upright lines stand: clear of each other and, where they can be, of the curve. No Qt."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+
+class Box(msgspec.Struct, frozen=True):
+    """In pixels, from the top left."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "Box") -> bool:
+        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+
+
+def places(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
+    """A place for each line's words, given where it stands and how wide they are; the first one has the first choice.
+
+    At the left of the line rather than the right, above rather than below, across the curve rather than nowhere.
+    """
+    taken: list[Box] = []
+    found: list[Box | None] = []
+    for x, wide in lines:
+        free = [box for box in _places(x, wide, room, high) if not any(box.meets(other) for other in taken)]
+        best = next((box for box in free if not any(box.meets(part) for part in curve)), free[0] if free else None)
+        found.append(best)
+        taken += [best] if best else []
+    return found
+
+
+def _places(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
+    for left in (x - wide, x):
+        if room.left <= left and left + wide <= room.right:
+            for row in range(int((room.bottom - room.top) // high)):
+                yield Box(left, room.top + row * high, left + wide, room.top + (row + 1) * high)
