@@ -21,12 +21,12 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, gateway, record, sheet
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
-from waggle.swarm.gateway import DONE, Answer, Directory, Lodge
+from waggle.swarm.gateway import AT_ONCE, DONE, Answer, Directory, Lodge, Pull
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
 from waggle.swarm.node import SwarmNode
-from waggle.swarm.record import Record
+from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
@@ -34,6 +34,8 @@ from waggle.tasks.exam import Exam
 from waggle.tasks.verifier import Verifier
 
 __all__ = ["exam"]
+
+LARGE = bytes(MAX_BLOB)
 
 
 async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
@@ -177,6 +179,19 @@ class Besieged:
                     return msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(1, DONE)
         return False
 
+    async def sticks(self, name: str, range_: int) -> ClientConnection:
+        """A client that is let in, asks for more than the network holds, and reads none of it."""
+        connection, who = await self.come(name, range_), fresh_identity(self.folder, name).peer_id
+        assert connection is not None
+        self._stack.callback(connection.transport.abort)
+        connection.transport.pause_reading()
+        for number in range(AT_ONCE - 1):
+            await connection.send(msgspec.msgpack.encode(Pull(number, who, hashlib.sha256(LARGE).digest())))
+        async with asyncio.timeout(SOON):
+            while not self.lent._clients[who].paused:
+                await asyncio.sleep(0.01)
+        return connection
+
     def wait(self) -> None:
         """As long as whoever shares nothing may stay when others come."""
         for each in self.lent._shared:
@@ -229,3 +244,13 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
         while not len(besieged.lent._clients) == len(besieged.lent._shared) == gateway.MAX_CLIENTS - 1:
             await asyncio.sleep(0.01)
     assert sum(each is not None and each.state is State.OPEN for each in crowd) == gateway.MAX_CLIENTS - 1
+
+
+async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(besieged: Besieged) -> None:
+    besieged.lent._keep(b"somebody", LARGE)
+    for i in range(8):
+        await besieged.sticks(f"crowd {i}", 1 + i % 2)
+    honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
+    assert all([await besieged.serves(each) for each in honest])
+    assert await besieged.serves(await besieged.come("crowd 7", 2)), "under its own name: its network had changed"
+    assert len(besieged.lent._clients) == gateway.MAX_CLIENTS

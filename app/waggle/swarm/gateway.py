@@ -170,13 +170,10 @@ class Gateway:
         try:
             async with asyncio.timeout(self._patience):
                 peer_id, leaver, proof = await self._greet(connection)
-            leaving = [self._clients.pop(each) for each in {peer_id, leaver} if each in self._clients]
+            for each in {peer_id, leaver} & self._clients.keys():
+                self._clients.pop(each).transport.abort()  # no goodbye: whoever reads nothing would hold up the newcomer
             self._clients[peer_id], self._shared[connection] = connection, time.monotonic()
-            try:
-                await connection.send(proof)
-            finally:  # also where it has gone already
-                for each in leaving:
-                    await each.close(1008, "came again, or made room")
+            await connection.send(proof)
             while True:
                 message = await connection.recv(decode=False)
                 if not self._admits(peer_id):
