@@ -3,14 +3,15 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
@@ -18,7 +19,7 @@ from swarm.live import SOON, Start, answered, fresh_identity, options, question_
 from swarm.test_gateway import introduce, lending
 from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory, gateway, record, sheet
+from waggle.swarm import directory, gateway, record, sheet, web
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
 from waggle.swarm.gateway import AT_ONCE, DONE, Answer, Directory, Lodge, Pull
@@ -35,7 +36,7 @@ from waggle.tasks.verifier import Verifier
 
 __all__ = ["exam"]
 
-LARGE = bytes(MAX_BLOB)
+LARGE, ASKED = bytes(MAX_BLOB), AT_ONCE - 1  # of a payload that was left with a gateway: no more than a client's share
 
 
 async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
@@ -154,16 +155,30 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
     assert reads == 4
 
 
+@asynccontextmanager
+async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
+    """A client asks for more than the network holds on its way, and leaves it there."""
+    connection.transport.pause_reading()
+    try:
+        with suppress(ConnectionClosed):  # given up already
+            for number in range(ASKED):
+                await connection.send(msgspec.msgpack.encode(Pull(number, bytes(38), hashlib.sha256(LARGE).digest())))
+        yield
+    finally:
+        connection.transport.abort()
+
+
 class Besieged:
     """A gateway with eight places, four of them for one address range, and whoever comes to it from ranges made up."""
 
-    def __init__(self, address: str, lent: gateway.Gateway, stack: AsyncExitStack, folder: Path) -> None:
+    def __init__(self, address: str, lent: gateway.Gateway, stack: AsyncExitStack, folder: Path, given: Sequence[bytes]) -> None:
         self.address, self.lent, self.folder = address, lent, folder
+        self.given = given  # to whom a payload went
         self._stack = stack
 
     async def come(self, name: str, range_: int) -> ClientConnection | None:
         """A client that is let in; None where it is not."""
-        connection = await self._stack.enter_async_context(connect(f"{self.address}?{range_}"))
+        connection = await self._stack.enter_async_context(connect(f"{self.address}?{range_}", max_size=web.MAX_MESSAGE))
         with suppress(ConnectionClosed):
             async with asyncio.timeout(SOON):
                 await introduce(connection, fresh_identity(self.folder, name))
@@ -179,18 +194,16 @@ class Besieged:
                     return msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(1, DONE)
         return False
 
-    async def sticks(self, name: str, range_: int) -> ClientConnection:
-        """A client that is let in, asks for more than the network holds, and reads none of it."""
+    async def sticks(self, name: str, range_: int) -> tuple[ClientConnection, ServerConnection]:
+        """Both ends of a client that is let in, asks for more than the network holds, and reads none of it."""
         connection, who = await self.come(name, range_), fresh_identity(self.folder, name).peer_id
         assert connection is not None
-        self._stack.callback(connection.transport.abort)
-        connection.transport.pause_reading()
-        for number in range(AT_ONCE - 1):
-            await connection.send(msgspec.msgpack.encode(Pull(number, who, hashlib.sha256(LARGE).digest())))
+        here = self.lent._clients[who]
+        await self._stack.enter_async_context(reads_nothing(connection))
         async with asyncio.timeout(SOON):
-            while not self.lent._clients[who].paused:
+            while not here.paused:
                 await asyncio.sleep(0.01)
-        return connection
+        return connection, here
 
     def wait(self) -> None:
         """As long as whoever shares nothing may stay when others come."""
@@ -203,8 +216,15 @@ async def besieged(charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gateway, "MAX_CLIENTS", 8)
     monkeypatch.setattr(gateway, "MAX_FROM_ONE", 4)
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
-    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), AsyncExitStack() as stack:
-        yield Besieged(address, lent, stack, tmp_path)
+    given: list[bytes] = []
+
+    def give(client: bytes, _sha256: bytes, blob: bytes) -> bytes:
+        given.append(client)
+        return blob
+
+    lender = fresh_identity(tmp_path, "lender")
+    async with lending(charter, lender, give=give) as (address, lent), AsyncExitStack() as stack:
+        yield Besieged(address, lent, stack, tmp_path, given)
 
 
 async def test_whoever_shares_nothing_for_long_makes_room_for_others_and_whoever_does_stays(besieged: Besieged) -> None:
@@ -246,7 +266,10 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
     assert sum(each is not None and each.state is State.OPEN for each in crowd) == gateway.MAX_CLIENTS - 1
 
 
-async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(besieged: Besieged) -> None:
+async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
+    besieged: Besieged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)  # nobody is given up for it
     besieged.lent._keep(b"somebody", LARGE)
     for i in range(8):
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
@@ -254,3 +277,34 @@ async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(be
     assert all([await besieged.serves(each) for each in honest])
     assert await besieged.serves(await besieged.come("crowd 7", 2)), "under its own name: its network had changed"
     assert len(besieged.lent._clients) == gateway.MAX_CLIENTS
+
+
+async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_whoever_reads_again_stays(
+    besieged: Besieged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    besieged.lent._keep(b"somebody", LARGE)
+    connection, here = await besieged.sticks("slow", 1)
+    async with asyncio.timeout(SOON):
+        while len(besieged.given) < ASKED:
+            await asyncio.sleep(0.01)
+        assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
+        connection.transport.resume_reading()
+        answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(ASKED)]
+        while here.paused:
+            await asyncio.sleep(0.01)
+    assert [each.blob for each in answers] == [LARGE] * ASKED
+    assert here.late.cancelled()  # type: ignore[attr-defined]
+
+
+async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "READ_S", 0.1)
+    besieged.lent._keep(b"somebody", LARGE)
+    honest = await besieged.come("honest", 1)
+    crowd = [await besieged.come(f"crowd {i}", 2) for i in range(4)]
+    async with AsyncExitStack() as stack, asyncio.timeout(SOON):
+        for each in filter(None, crowd):
+            await stack.enter_async_context(reads_nothing(each))
+        while len(besieged.lent._shared) > 1:
+            await asyncio.sleep(0.01)
+    assert await besieged.serves(honest)

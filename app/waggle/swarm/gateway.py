@@ -166,7 +166,7 @@ class Gateway:
 
     async def serve(self, connection: ServerConnection) -> None:
         """Serve one client until it leaves or breaks a rule. Never raises for anything that it sends."""
-        peer_id, answering = b"", set[asyncio.Task[None]]()
+        peer_id, answering, sending = b"", set[asyncio.Task[None]](), asyncio.Lock()
         try:
             async with asyncio.timeout(self._patience):
                 peer_id, leaver, proof = await self._greet(connection)
@@ -187,7 +187,7 @@ class Gateway:
                     await self._wait(connection)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
-                task = asyncio.create_task(self._reply(connection, peer_id, ask))
+                task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
         except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
@@ -207,8 +207,11 @@ class Gateway:
             raise BadRecord("gone")
         await asyncio.sleep(1 / ASKS_RATE)
 
-    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask) -> None:
-        """Answers come as they are found, each with the number of its question; announcements when there is room for them."""
+    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask, sending: asyncio.Lock) -> None:
+        """Answers come as they are found, each with the number of its question; announcements when there is room for them.
+
+        The next one goes out when the client has taken the last: whoever reads nothing fills our memory with one alone.
+        """
         with suppress(ConnectionClosed):  # it left
             try:
                 answer = await self._answer(peer_id, ask)
@@ -217,7 +220,8 @@ class Gateway:
                     await self._wait(connection)
                 if size and not self._tell(self._source(peer_id).encode() or peer_id, size):
                     return  # it asks again, or elsewhere: without them the answer would look as if we hid somebody
-                await connection.send(msgspec.msgpack.encode(answer))
+                async with sending:
+                    await connection.send(msgspec.msgpack.encode(answer))
             except BadRecord:  # it does not speak as agreed
                 await connection.close(1008, "not understood")
 

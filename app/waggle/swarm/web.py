@@ -29,6 +29,7 @@ FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = MAX_BLOB + 1024
 WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
+READ_S = 30.0  # and to take an answer: three times as long as a light client waits for one
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -129,10 +130,16 @@ class Web:
 
 
 def _counted() -> type[ServerConnection]:
-    """Connections that end at once where there are too many already: also those that never ask anything are counted."""
+    """Connections that end at once where there are too many already: also those that never ask anything are counted.
+
+    And those that do not take what they are sent end as well. Nothing else would end them: a goodbye, and the question whether
+    somebody is still there, wait behind it.
+    """
     here: dict[ServerConnection, str] = {}
 
     class Counted(ServerConnection):
+        late: asyncio.TimerHandle
+
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             address = self.remote_address
@@ -147,7 +154,17 @@ def _counted() -> type[ServerConnection]:
                 leaver.transport.abort()
             here[self] = source
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.late = self.loop.call_later(READ_S, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self.late.cancel()
+
         def connection_lost(self, exc: Exception | None) -> None:
+            if self.paused:
+                self.late.cancel()
             here.pop(self, None)
             super().connection_lost(exc)
 
