@@ -13,6 +13,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
 from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids
@@ -308,3 +309,20 @@ async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, mo
         while len(besieged.lent._shared) > 1:
             await asyncio.sleep(0.01)
     assert await besieged.serves(honest)
+
+
+async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    pings = Frame(Opcode.PING, bytes(125)).serialize(mask=True) * 1000
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
+        way = connection.transport
+        way.pause_reading()
+        async with asyncio.timeout(SOON):
+            for _ in range(8 * web.MAX_UNREAD // len(pings)):
+                way.write(pings)
+                while way.get_write_buffer_size() and not way.is_closing():
+                    await asyncio.sleep(0)
+        assert way.is_closing(), "it was cut off"
+        way.abort()

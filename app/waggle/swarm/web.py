@@ -30,6 +30,7 @@ MAX_MESSAGE = MAX_BLOB + 1024
 WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
 READ_S = 30.0  # and to take an answer: three times as long as a light client waits for one
+MAX_UNREAD = 2 * MAX_MESSAGE  # bytes: an answer is less
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -161,6 +162,11 @@ def _counted() -> type[ServerConnection]:
         def resume_writing(self) -> None:
             super().resume_writing()
             self.late.cancel()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)  # answers each ping, read or not
+            if self.transport.get_write_buffer_size() > MAX_UNREAD:
+                self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             if self.paused:
