@@ -17,9 +17,10 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
 from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids
-from swarm.test_gateway import introduce, lending
+from swarm.test_gateway import asked, introduce, lending
 from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
+from waggle.swarm import dht as dhts
 from waggle.swarm import directory, gateway, record, sheet, web
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import open_dht
@@ -31,6 +32,7 @@ from waggle.swarm.node import SwarmNode
 from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
+from waggle.swarm.sources import RELAYED
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam
 from waggle.tasks.verifier import Verifier
@@ -219,7 +221,7 @@ async def besieged(charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     given: list[bytes] = []
 
-    def give(client: bytes, _sha256: bytes, blob: bytes) -> bytes:
+    def give(client: bytes, _source: str, _sha256: bytes, blob: bytes) -> bytes:
         given.append(client)
         return blob
 
@@ -326,3 +328,34 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
                     await asyncio.sleep(0)
         assert way.is_closing(), "it was cut off"
         way.abort()
+
+
+@pytest.mark.parametrize("place", ["8.8.4.0/24", ""], ids=["one address range", "at home, or behind a web server"])
+async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_their_part(
+    start: Start, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    blob = bytes(1000)
+    ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
+    monkeypatch.setattr("waggle.swarm.node.BYTES_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.node.BYTES_BURST", 4.0 * len(blob))
+    monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
+    monkeypatch.setattr(dhts, "source_of", lambda address, *, relayed: RELAYED)
+    lender = await start("lender", web_port=0, gateway=True)
+    async with AsyncExitStack() as stack:
+
+        async def client(name: str, place: str) -> ClientConnection:
+            door = f"ws://127.0.0.1:{lender.node.web_port}/gateway?{place}"
+            connection = await stack.enter_async_context(connect(door))
+            await introduce(connection, fresh_identity(tmp_path, name))
+            await connection.recv()
+            return connection
+
+        crowd = [await client(f"crowd {number}", place) for number in range(5)]
+        assert await asked(crowd[0], Lodge(1, blob)) == DONE
+        assert [await asked(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have had all of one share"
+
+        assert await asked(await client("elsewhere", "9.9.9.0/24"), ask) == blob
+        relayed = await open_dht(options(), fresh_identity(tmp_path, "relayed"), Services(), port=0)
+        stack.push_async_callback(relayed.close)
+        await relayed.connect((await lender.node.addresses())[0])
+        assert await relayed.pull(lender.identity.peer_id, ask.sha256, SOON) == blob

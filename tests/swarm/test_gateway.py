@@ -145,7 +145,7 @@ async def lending(charter: Charter, lender: Identity, **changes: object) -> Asyn
         return {}
 
     ways: dict[str, object] = {
-        "admits": lambda peer_id: True, "give": lambda client, sha256, blob: blob, "take": lambda size: True,
+        "admits": lambda peer_id: True, "give": lambda client, source, sha256, blob: blob, "take": lambda size: True,
         "tell": lambda source, size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip

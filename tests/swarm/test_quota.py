@@ -4,7 +4,7 @@ import pytest
 
 from waggle.swarm import quota
 from waggle.swarm.quota import WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
-from waggle.swarm.sources import RELAYED
+from waggle.swarm.sources import HIDDEN, RELAYED
 
 ONE, OTHER = b"one", b"other"
 
@@ -95,6 +95,14 @@ def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a
     assert shares.allows(OTHER, RELAYED, 2.0)
     assert shares.allows(ONE, "", 8.0)
     assert shares.allows(OTHER, "", 8.0)
+
+
+def test_those_that_are_hidden_leave_those_that_are_relayed_their_share() -> None:
+    shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
+    crowd = [bytes([number]) for number in range(5)]
+    assert not shares.allows(crowd[0], HIDDEN, 3.0)
+    assert [shares.allows(each, HIDDEN, 2.0) for each in crowd] == [*[True] * 4, False]
+    assert shares.allows(ONE, RELAYED, 2.0)
 
 
 def test_memory_is_bounded() -> None:

@@ -29,7 +29,7 @@ from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.swarm.quota import Joint, Quota, all_allow
 from waggle.swarm.record import MAX_BLOB
-from waggle.swarm.sources import source_of
+from waggle.swarm.sources import HIDDEN, source_of
 from waggle.tasks.charter import PROTOCOL
 
 DOMAIN = b"waggle/gateway/1\0"
@@ -127,8 +127,8 @@ _hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Ask)
 class Gateway:
     """What a full node lends to light clients: `listed`, `announce`, `pull` are its own ways into the swarm.
 
-    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client, `take` one that came, `tell`
-    announcements that go to a source: all three refuse what is beyond the limits of this node.
+    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client of a source, `take` one that
+    came, `tell` announcements that go to a source: all three refuse what is beyond the limits of this node.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Gateway:
         admission: Admission,
         *,
         admits: Callable[[bytes], bool],
-        give: Callable[[bytes, bytes, bytes], bytes],
+        give: Callable[[bytes, str, bytes, bytes], bytes],
         take: Callable[[int], bool],
         tell: Callable[[bytes, int], bool],
         listed: Callable[[], Awaitable[dict[bytes, bytes]]],
@@ -287,7 +287,7 @@ class Gateway:
             return b""
         blob = self.get(ask.sha256) or await self._passed_on(client, ask)
         fits = hashlib.sha256(blob).digest() == ask.sha256 and self._may_move(client, len(blob))
-        return self._give(client, ask.sha256, blob) if fits else b""
+        return self._give(client, self._source(client) or HIDDEN, ask.sha256, blob) if fits else b""
 
     async def _passed_on(self, client: bytes, ask: Pull) -> bytes:
         """From its origin, which counts it as ours: as the largest there is, until it is here. Waits for its turn for a while."""

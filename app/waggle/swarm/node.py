@@ -288,11 +288,11 @@ class SwarmNode:
         sha256 = request[:DIGEST_BYTES]
         offer = self._offers.get(sha256)
         kept = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
-        return self._give(peer_id, sha256, kept)
+        return self._give(peer_id, self._source(peer_id), sha256, kept)
 
-    def _give(self, peer_id: bytes, sha256: bytes, blob: bytes) -> bytes:
-        """A payload for a peer or a light client, counted; empty where its share, or a limit that the person set, is used up."""
-        if not blob or not self._quota.allows(peer_id, self._source(peer_id), len(blob)) or not self._traffic.may_send(len(blob)):
+    def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
+        """A payload for a peer or a light client, counted; empty where its source's share, or a limit of traffic, is used up."""
+        if not blob or not self._quota.allows(peer_id, source, len(blob)) or not self._traffic.may_send(len(blob)):
             return b""
         self._traffic.sent(len(blob))
         offer = self._offers.get(sha256)

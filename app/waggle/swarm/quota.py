@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from waggle.swarm.sources import RELAYED
+from waggle.swarm.sources import HIDDEN, RELAYED
 
 Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
 Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
@@ -89,13 +89,16 @@ class Accounts:
 
 
 class Shares:
-    """The same for address ranges. All relayed peers count as one, whoever they are: there, a peer has a quarter at most."""
+    """The same for address ranges. Peers of no range count as one, whoever they are: all relayed ones, and all hidden ones.
+
+    There, a peer has a quarter at most.
+    """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ranges = Quota(rate, burst, clock)
-        self._relayed = Quota(rate / 4, burst / 4, clock)
+        self._quarters = Quota(rate / 4, burst / 4, clock)
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
         """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
         of_range = (self._ranges, source.encode() or peer_id, cost)
-        return all_allow(of_range, (self._relayed, peer_id, cost)) if source == RELAYED else all_allow(of_range)
+        return all_allow(of_range, (self._quarters, peer_id, cost)) if source in (RELAYED, HIDDEN) else all_allow(of_range)

@@ -5,6 +5,7 @@ from typing import Literal
 
 Route = Literal["direct", "lan", "relay", "gone"]  # straight, straight within one's own network, through a seed, not at all
 RELAYED = "relay"  # all relayed peers share one source: their own addresses are not seen
+HIDDEN = "hidden"  # and so do light clients at home or behind a web server on this computer, which cannot be told apart
 IPV4_BITS, IPV6_BITS = 24, 48  # what one subscriber or one rented machine easily has to itself
 # A provider gives these to its subscribers, who are strangers to each other: they count like public ones, not as home. Tailscale
 # takes them too, spread over the whole block: one's own computers there are of many ranges then, and hardly bound each other.
