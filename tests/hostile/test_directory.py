@@ -133,6 +133,36 @@ async def test_a_crowd_that_one_replica_makes_up_takes_nobodys_room_and_hides_no
         assert held(one) == {honest.peer_id}
 
 
+async def test_one_who_stores_made_up_names_fills_a_quarter_of_the_room_whatever_it_renews(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    own, honest, hostile = (fresh_identity(tmp_path, name) for name in ("own", "honest", "hostile"))
+    services = Services(digest=CHARTER, source=lambda peer_id: RELAYED)
+    crowd, clients = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(20)] for kind in ("name", "client"))
+    async with opened(own, services) as one, opened(hostile, NOTHING, one) as bad, opened(honest, NOTHING, one) as other:
+        for lasts in (100, 200):
+            for each in crowd:
+                await stub(bad, one).rpc_store(store_request(each, time.time() + lasts), timeout=5)
+            assert len(held(one)) == 5
+        for each in (honest, *clients[:4]):  # a gateway stores those of its light clients
+            assert await other.announce(KEY, each.peer_id, *signed(each, time.time() + 100))
+        assert held(one) > {each.peer_id for each in (honest, *clients[:4])}
+
+
+async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    crowd = iter([fresh_identity(tmp_path, f"name {number}") for number in range(20)])
+    async with opened(fresh_identity(tmp_path, "own"), Services(digest=CHARTER, source=lambda peer_id: "8.8.4.0/24")) as one:
+        for number in range(4):
+            async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
+                for _ in range(5):
+                    await stub(bad, one).rpc_store(store_request(next(crowd), time.time() + 100), timeout=5)
+        assert len(held(one)) == 5
+
+
 async def test_an_entry_that_a_reader_refuses_hides_none_of_the_others_that_its_replica_holds(tmp_path: Path) -> None:
     reader, honest, late = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "late"))
     async with opened(reader) as one, opened(honest, NOTHING, one) as two:

@@ -90,7 +90,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     monkeypatch.setattr(guard, "SHARD_CAP", CAP)
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    hostile = await attacker("crowd")
+    hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
     storage = victim.node._connection.dht._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
@@ -101,7 +101,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
 
     async def renew() -> None:
         for _ in itertools.count():
-            await hostile.announce_crowd(names)
+            await asyncio.gather(*(each.announce_crowd(names[i::4]) for i, each in enumerate(hostile)))
 
     renewing = asyncio.create_task(renew())
     try:

@@ -1,5 +1,6 @@
 """What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
 
+import contextvars
 import hashlib
 import itertools
 import math
@@ -166,3 +167,17 @@ def test_a_crowd_in_the_deep_shards_where_nobody_is_shuts_nobody_out_above(
         assert [has_room(watch, at(one, bits)) for one in crowd] == [True] * 5 + [False]
     assert has_room(watch, at(crowd[-1], 0))
     assert has_room(watch, at(crowd[-1], 1))
+
+
+def test_who_stores_much_in_one_depth_leaves_the_most_of_it_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "DEPTH_CAP", 16)
+    watch = guard()
+    place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
+    entries = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(5)]
+
+    def taken(storer: str) -> int:
+        context = contextvars.copy_context()
+        context.run(guards.STORER.set, storer)
+        return sum(context.run(has_room, watch, record) for record in entries)
+
+    assert [taken(storer) for storer in "aab"] == [4, 4, 5], "who is there goes on"

@@ -20,7 +20,7 @@ from typing import Any
 from waggle.errors import SwarmError
 from waggle.memory import held_by
 from waggle.swarm.address import peer_of
-from waggle.swarm.guard import Guard
+from waggle.swarm.guard import STORER, Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import Callback
@@ -356,6 +356,7 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
                 limits.admit(context.remote_id.to_bytes(), request)
+                STORER.set(limits.party(context.remote_id.to_bytes()))
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
                 answer = await handler(request, context)

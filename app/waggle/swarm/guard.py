@@ -9,12 +9,14 @@ import hashlib
 import struct
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Protocol
 
 from waggle.errors import BadRecord
 from waggle.swarm import announcement, directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import PEER_ID_BYTES
+from waggle.swarm.quota import Party
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is true
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
@@ -22,8 +24,13 @@ REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatur
 SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
 DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
 FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
+STORED = 4  # one who stores has one part in so many of each room: others store their own, and a gateway those of 64 clients
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
+STORER: ContextVar[Party] = ContextVar("whose call stores what is stored now: a peer, or its address range", default=b"")  # us
+
+
+Room = dict[bytes, tuple[float, Party]]  # whose entry -> until when, and who brought it
 
 
 class Entry(Protocol):
@@ -45,6 +52,7 @@ class Guard:
     `member` says whether a peer with this certificate may take part under `digest`.
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
     somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
+    One `STORER` fills a quarter of any other room: a name costs nothing. An entry counts for whoever brought it first.
     """
 
     def __init__(
@@ -59,7 +67,7 @@ class Guard:
         self._clock = clock
         self._verified: set[bytes] = set()
         self._cleared_at = 0.0
-        self._floors: dict[int, dict[bytes, dict[bytes, float]]] = {}  # depth -> key -> whose entry -> until when
+        self._floors: dict[int, dict[bytes, Room]] = {}  # by depth and key
 
     def validate(self, record: Entry) -> bool:
         """Whether this is an announcement by its subkey, in its place, for its time. Never raises."""
@@ -92,7 +100,8 @@ class Guard:
             self._clear_out()
             if _is_full(floor, room, own=own):
                 return False
-        room[tenant] = max(room.get(tenant, 0.0), until)
+        before, storer = room.get(tenant, (until, STORER.get()))
+        room[tenant] = max(before, until), storer
         return True
 
     def _clear_out(self) -> None:
@@ -101,7 +110,7 @@ class Guard:
             return
         self._cleared_at = now
         for room in (room for floor in self._floors.values() for room in floor.values()):
-            for gone in [tenant for tenant, until in room.items() if until < now]:
+            for gone in [tenant for tenant, (until, _) in room.items() if until < now]:
                 del room[gone]
 
     def sign_value(self, record: Entry) -> bytes:
@@ -113,10 +122,15 @@ class Guard:
         return record.value
 
 
-def _is_full(floor: dict[bytes, dict[bytes, float]], room: dict[bytes, float], *, own: bool) -> bool:
+def _is_full(floor: dict[bytes, Room], room: Room, *, own: bool) -> bool:
+    """Whether nobody, or not this storer, may bring anybody new here, or anywhere at this depth."""
     if not own:
         return len(room) >= FOREIGN_CAP
-    return len(room) >= SHARD_CAP or sum(map(len, floor.values())) >= DEPTH_CAP
+    for rooms, cap in (([room], SHARD_CAP), (floor.values(), DEPTH_CAP)):
+        storers = [storer for each in rooms for _, storer in each.values()]
+        if len(storers) >= cap or (STORER.get() and storers.count(STORER.get()) >= cap // STORED):
+            return True
+    return False
 
 
 def _announcement(record: Entry) -> Announcement | None:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from waggle.swarm.quota import Quota, Shares, all_allow
+from waggle.swarm.quota import Party, Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
 
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
@@ -64,6 +64,11 @@ class Limits:
             raise Refused
         if any(getattr(request, "in_cache", ())):  # ours never say so, and the cache is answered instead of a whole shard
             raise Refused
+
+    def party(self, peer_id: bytes) -> Party:
+        """Together with whom a peer is counted: its address range, or nobody."""
+        source = self._services.source(peer_id)
+        return peer_id if source in ("", RELAYED) else source
 
     def tell(self, peer_id: bytes, answer: Any) -> None:
         """Hold what was found to what its asker may have: raise Refused, or take out all but the neighbours of the key.
