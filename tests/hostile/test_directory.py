@@ -445,7 +445,7 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
     async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
         put(one, honest, time.time() + 100)
         assert 100 < await told(bad, honest.peer_id) < 1000
-        assert not traffic.may_send(1)
+        assert not traffic.may_send(b"")
 
 
 async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_stored_all_the_same(tmp_path: Path) -> None:

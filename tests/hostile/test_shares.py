@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hostile.conftest import StartAttacker, round_of
-from swarm.live import Start, be_of_use, fresh_identity
+from swarm.live import SOON, Start, answered, be_of_use, fresh_identity, question_ids, share
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Payload, Scene
@@ -106,6 +106,35 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
         if asked == welcome:
             assert len(new & crowd) > NAMES / 2, "it was still there"
             break
+
+
+async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_others_their_part(
+    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier
+) -> None:
+    victim = await start("victim", seeds=(seed_address,))
+    asks = question_ids(charter, verifier, victim.identity.peer_id, 1)
+    size = share(victim.node, answered(charter, verifier, victim.identity.peer_id, asks))
+    greedy, honest = await attacker("greedy"), await attacker("honest")
+    for each in (greedy, honest):
+        await each.dht.connect((await victim.node.addresses())[0])
+    async with asyncio.timeout(SOON):
+        while not victim.node._offers._offers:
+            await asyncio.sleep(0.01)
+    (sha256,) = victim.node._offers._offers
+    now = 0.0
+    victim.node._traffic._clock = lambda: now
+    victim.node.limit(float(size))  # one payload a second
+
+    async def given(asker: Attacker) -> bool:
+        return bool(await asker.dht.pull(victim.identity.peer_id, sha256, SOON))
+
+    had = []
+    for second in range(8):
+        now = float(second)
+        had.append((await given(greedy), await given(honest) if second % 2 else False))
+
+    gets, gives_way = [(True, False), (True, False)], [(False, False), (False, True)]
+    assert had == [*gets, *gives_way] * 2, "alone it has all; where the other was given nothing it waits until that is mended"
 
 
 def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -496,7 +496,8 @@ class Counted(Traffic):
     def read(self, size: int) -> None:
         self.came += size
 
-    def sent(self, size: int) -> None:
+    def sent(self, to: bytes, size: int) -> None:
+        super().sent(to, size)
         self.left += size
 
 

@@ -6,7 +6,7 @@ from waggle.swarm.traffic import Traffic
 def test_rates_follow_the_last_five_seconds() -> None:
     now = 0.0
     traffic = Traffic(clock=lambda: now)
-    traffic.sent(1000)
+    traffic.sent(b"a", 1000)
     now = 3.0
     traffic.received(500)
     assert traffic.rates() == (200.0, 100.0)

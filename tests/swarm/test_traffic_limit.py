@@ -12,16 +12,47 @@ from waggle.swarm.traffic import Traffic
 def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_be_large():
     now = 0.0
     traffic = Traffic(clock=lambda: now)
-    assert traffic.may_send(10**9), "without a limit"
+    traffic.sent(b"a", 10**9)
+    assert traffic.may_send(b"a"), "without a limit"
     traffic.limit = 1000.0
     sent = 0
     for tenth in range(1000):
         now = tenth / 10
-        sent += 5000 * traffic.may_send(5000)
+        sent += given(traffic, b"a", 5000)
     assert sent == 100 * 1000
     assert traffic.may_receive(), "the other way is paid for by itself"
     traffic.limit = None
-    assert traffic.may_send(5000)
+    assert traffic.may_send(b"a")
+
+
+def given(traffic: Traffic, to: bytes, size: int) -> int:
+    if not traffic.may_send(to):
+        return 0
+    traffic.sent(to, size)
+    return size
+
+
+def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask_now_and_then():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    greedy = [b"greedy"]
+    had = dict.fromkeys([*greedy, *(b"honest %d" % number for number in range(10))], 0)
+    for tenth in range(6000):
+        now = tenth / 10
+        now_and_then = [b"honest %d" % (tenth % 100 // 10)] if tenth % 10 == 5 else []
+        for who in (*greedy, *now_and_then):
+            had[who] += given(traffic, who, 1000)
+    assert had.pop(b"greedy") <= 0.27 * 600_000
+    assert min(had.values()) >= 20_000
+
+
+def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
+    traffic = Traffic(clock=lambda: 0.0)
+    traffic.limit = 1000.0
+    assert [traffic.may_send(who) for who in (b"a", b"a", b"b")] == [True] * 3
+    traffic.sent(b"b", 1)
+    assert [traffic.may_send(who) for who in (b"a", b"b")] == [False, False]
 
 
 def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
@@ -50,7 +81,7 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
     for hundredth in range(10_000):
         now = hundredth / 100
         told += 100 * any(traffic.may_tell(who, 100) for who in askers)
-        sent += 100 * traffic.may_send(100)
+        sent += given(traffic, b"f", 100)
         if traffic.may_read():
             traffic.read(100)
             read += 100

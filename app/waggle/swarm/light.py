@@ -216,9 +216,9 @@ class Gates:
         for gate in list(self.open.values())[:2]:
             with suppress(PeerAway):  # the other one may take it
                 if sha256 not in gate.lodged:
-                    while not self._traffic.may_send(len(blob)):
+                    while not self._traffic.may_send(gate.peer_id):
                         await asyncio.sleep(PAY_S)
-                    self._traffic.sent(len(blob))
+                    self._traffic.sent(gate.peer_id, len(blob))
                     if (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
                         gate.lodged.append(sha256)
             if sha256 in gate.lodged:

@@ -292,9 +292,10 @@ class SwarmNode:
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; empty where its source's share, or a limit of traffic, is used up."""
-        if not blob or not self._quota.allows(peer_id, source, len(blob)) or not self._traffic.may_send(len(blob)):
+        to = source.encode() or peer_id
+        if not blob or not self._traffic.may_send(to) or not self._quota.allows(peer_id, source, len(blob)):
             return b""
-        self._traffic.sent(len(blob))
+        self._traffic.sent(to, len(blob))
         offer = self._offers.get(sha256)
         if offer is None:
             return self._sent.note("sheet", blob, peer_id) if blob == self._marking.get(sha256) else blob

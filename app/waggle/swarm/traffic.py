@@ -7,7 +7,8 @@ from collections.abc import Callable
 WINDOW_S = 5.0
 PAY_S = 0.25  # between two looks whether a limit lets more through
 DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
-SOURCE = 0.25  # of what the directory may send: so much of it one peer or address range has at most
+SOURCE = 0.25  # of what goes out, and of what the directory sends: so much one peer or address range has, where others ask
+WAITS_S = 300.0  # for which somebody who was given nothing holds the others to that: most come again sooner
 OUT, IN, TOLD, READ, LODGED = range(5)
 
 
@@ -23,18 +24,29 @@ class Traffic:
         self.limit: float | None = None
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
         self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
+        self._given: dict[bytes, float] = {}  # who was given a payload, likewise
+        self._waiting: dict[bytes, float] = {}  # who was given none, until when others give way for it
 
-    def sent(self, size: int) -> None:
-        """Count bytes that went out."""
+    def sent(self, to: bytes, size: int) -> None:
+        """Count bytes that went out to this source, and take them from what may go out next."""
         self._moved.append((self._clock(), size, 0))
+        self._pay(OUT, size)
+        self._waiting.pop(to, None)
+        if self.limit is not None:
+            self._given[to] = self._clock() + size / (SOURCE * self.limit)
 
     def received(self, size: int) -> None:
         """Count bytes that came in."""
         self._moved.append((self._clock(), 0, size))
 
-    def may_send(self, size: int) -> bool:
-        """Whether so much may go out now; it is then taken from what may go out next."""
-        return self._may(OUT, size)
+    def may_send(self, to: bytes) -> bool:
+        """Whether anything may go out to this source now: whoever asks most often must not have it all while others wait."""
+        self._given, self._waiting = self._lasting(self._given), self._lasting(self._waiting)
+        has_its_part = to in self._given and self._waiting.keys() - {to}
+        if self._may(OUT, 0) and not has_its_part:
+            return True
+        self._waiting[to] = self._clock() + WAITS_S
+        return False
 
     def may_receive(self) -> bool:
         """Whether anything may be asked for now."""
@@ -46,12 +58,11 @@ class Traffic:
 
     def may_tell(self, source: bytes, size: int) -> bool:
         """Whether so much of the directory may go out to whoever this is now; it is then taken from what may go out next."""
-        now = self._clock()
-        self._told = {each: until for each, until in self._told.items() if until > now}
+        self._told = self._lasting(self._told)
         if source in self._told or not self._may_in_part(TOLD, OUT, size):
             return False
         if self.limit is not None:
-            self._told[source] = now + size / (SOURCE * DIRECTORY * self.limit)
+            self._told[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
         return True
 
     def may_lodge(self, size: int) -> bool:
@@ -66,6 +77,9 @@ class Traffic:
         """Take what came of the directory from what may come next."""
         self._pay(READ, size / DIRECTORY)
         self._pay(IN, size)
+
+    def _lasting(self, until: dict[bytes, float]) -> dict[bytes, float]:
+        return {each: end for each, end in until.items() if end > self._clock()}
 
     def _may_in_part(self, part: int, way: int, size: int) -> bool:
         if not self._may(part, size / DIRECTORY):
