@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from swarm.live import Start, fresh_identity, serving
+from swarm.live import SOON, Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
 from waggle.swarm.address import peer_of
 from waggle.swarm.dht import NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.services import CALLS_BURST, Limits, Services
 from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
@@ -399,7 +399,30 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
             async with opened(fresh_identity(tmp_path, f"name {number}")) as bad:
                 await bad.connect(address)
                 had.append(await drained(bad, peer_of(address)))
-        assert 4000 < sum(had) <= 2 * 8000  # that of the range, and before they were seen that of all who are unknown
+        assert 4000 < sum(had) <= 8000
+
+
+async def test_names_that_have_come_just_now_are_counted_with_their_address_range_and_keep_no_newcomer_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = fresh_identity(tmp_path, "honest")
+    text = text_of(honest.peer_id)
+    monkeypatch.setattr("waggle.swarm.dht.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24")
+    monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.swarm.services.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.swarm.services.RANGE", 2.0)
+    async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm(), rejoin=SOON) as address:  # it looks by itself once
+        answered = []
+        for number in range(4):
+            async with opened(fresh_identity(tmp_path, f"name {number}")) as bad:
+                with suppress(PeerAway):  # it answers no call of theirs any more
+                    await bad.connect(address)
+                answered.append(await greeted(bad, peer_of(address)))
+        assert answered == [29, 29, 0, 0], "and a call for each connection"
+        async with opened(honest) as newcomer:
+            await newcomer.connect(address)
+            assert await newcomer.greet(peer_of(address))
+            assert await newcomer.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
 
 
 async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
@@ -431,11 +454,11 @@ async def greeted(dht: Dht, peer_id: bytes) -> int:
     return 100
 
 
-def test_whoever_is_relayed_or_not_yet_seen_is_shut_out_by_no_other() -> None:
+async def test_whoever_is_relayed_is_shut_out_by_no_other() -> None:
     limits = Limits(Services(source=lambda peer_id: RELAYED))
     for number in range(20):
         for _ in range(int(CALLS_BURST)):
-            limits.admit(bytes([number]), hivemind.BytesValue())
+            await limits.admit(bytes([number]), hivemind.BytesValue())
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:

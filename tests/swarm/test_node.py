@@ -246,7 +246,7 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
     assert given == [True, True, False, True]
 
 
-def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
+async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
     charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
@@ -259,7 +259,7 @@ def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their
     with suppress(Refused):
         for peer in crowd[MAX_PEERS:]:
             for _ in range(int(CALLS_BURST)):
-                limits.admit(peer.peer_id, request)
+                await limits.admit(peer.peer_id, request)
                 answered += 1
     assert answered == RANGE * CALLS_BURST
 

@@ -26,7 +26,7 @@ from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import Callback
 from waggle.swarm.services import Limits, Refused, Services
 from waggle.swarm.shim import Answering, OpenCalls, load_hivemind
-from waggle.swarm.sources import Route, source_of
+from waggle.swarm.sources import Route, owner_of, source_of
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -355,12 +355,13 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
 
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def limited(request: Any, context: Any) -> Any:
-                limits.admit(context.remote_id.to_bytes(), request)
-                STORER.set(limits.party(context.remote_id.to_bytes()))
+                peer_id = context.remote_id.to_bytes()
+                source = await limits.admit(peer_id, request)
+                STORER.set(owner_of(source, peer_id))
                 if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
                     request.ClearField("peer")  # it is answered all the same
                 answer = await handler(request, context)
-                limits.tell(context.remote_id.to_bytes(), answer)
+                limits.tell(peer_id, source, answer)
                 return answer
 
             await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)

@@ -129,7 +129,8 @@ class SwarmNode:
     def _services(self) -> Services:
         return Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            source=self._source, may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
+            source=lambda peer_id: self._sources.get(peer_id), look=lambda: self._connection.meet(),
+            may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
 
     def _page(self) -> Web:

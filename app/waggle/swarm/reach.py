@@ -1,13 +1,12 @@
 """Whether others can be called: whoever asks is, where it called us from, and no name or address range asks without end."""
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 from waggle.swarm.quota import Quota
-from waggle.swarm.services import RANGE, Refused
+from waggle.swarm.services import RANGE, Looks, Refused
 
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer; RANGE times as much: of one address range
 LISTED_S = 1.0  # between two listings of all who are connected, however many ask
@@ -34,29 +33,23 @@ class Callback:
     def __init__(self, connected: Callable[[], Awaitable[Iterable[Caller]]]) -> None:
         self._connected = connected
         self._asked, self._asked_there = Quota(ASKED_RATE, ASKED_BURST), Quota(RANGE * ASKED_RATE, RANGE * ASKED_BURST)
-        self._listing = asyncio.Lock()
-        self._listed: tuple[float, Mapping[bytes, Caller]] = -math.inf, {}
+        self._listed: Mapping[bytes, Caller] = {}
+        self._looks = Looks(self._look, LISTED_S)
 
     async def reaches(self, peer_id: bytes, port: int) -> bool:
         """Whether this port answers where the peer is. Raises Refused for whoever asks too much."""
         if not port or not self._asked.allows(peer_id):
             raise Refused
-        here = await self._find(peer_id)
+        await self._looks.since(time.monotonic())
+        here = self._listed.get(peer_id)
         if here is None or here.relayed or not here.address.startswith(("/ip4/", "/ip6/")):
             return False
         if here.source and not self._asked_there.allows(here.source.encode()):
             raise Refused
         return await _answers(here.address.split("/")[2], port)
 
-    async def _find(self, peer_id: bytes) -> Caller | None:
-        """In a listing made after it asked: who has just come is in it, and who is not has gone."""
-        asked_at = time.monotonic()
-        async with self._listing:
-            if self._listed[0] < asked_at:
-                await asyncio.sleep(self._listed[0] + LISTED_S - time.monotonic())
-                began = time.monotonic()
-                self._listed = began, {peer.peer_id: peer for peer in await self._connected()}
-        return self._listed[1].get(peer_id)
+    async def _look(self) -> None:
+        self._listed = {peer.peer_id: peer for peer in await self._connected()}
 
 
 async def _answers(host: str, port: int) -> bool:

@@ -20,7 +20,6 @@ from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.services import Services
-from waggle.swarm.sources import RELAYED
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
@@ -36,7 +35,9 @@ async def run(
         sources.clear()
         sources.update((peer.peer_id, peer.source) for peer in peers)
 
-    services = _services(charter, Admission(charter, identity.peer_id), lambda peer_id: sources.get(peer_id, RELAYED))
+    services = replace(
+        _services(charter, Admission(charter, identity.peer_id)), source=sources.get, look=lambda: connection.meet()
+    )
     connection = Connection(options, identity, services, lambda news: _say(news, say), met=meet)
     await connection.start()
     try:
@@ -108,12 +109,11 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
 
 
-def _services(charter: Charter, admission: Admission, source: Callable[[bytes], str]) -> Services:
+def _services(charter: Charter, admission: Admission) -> Services:
     document, digest = charters.encode(charter), charter.digest
     return Services(
         charter=lambda sha256: document if sha256 == digest else b"",
         greeting=lambda: greeting.write(digest, b""),
-        source=source,
         digest=digest,
         member=admission.admits,
     )

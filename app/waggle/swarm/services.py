@@ -1,16 +1,24 @@
 """What a node answers when others call it, and how much: a quota before every handler, those of the DHT itself too."""
 
+import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from waggle.swarm.quota import Party, Quota, Shares, all_allow
+from waggle.swarm.quota import Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
 
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
 RANGE = 8.0  # times as much of both: all peers of one address range together
+LOOK_S = 0.1  # between two looks at who has just come, however many call
 FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
+
+
+async def _nothing() -> None:
+    return
 
 
 async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
@@ -21,15 +29,17 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
 
-    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses, `may_tell` whether so
-    many bytes of announcements may go to it, `member` whether an origin may announce under `digest`, which is kept before others.
+    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses (None: not known before
+    the next `look` at who is connected), `may_tell` whether so many bytes of announcements may go to it, `member` whether an
+    origin may announce under `digest`, which is kept before others.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
     charter: Callable[[bytes], bytes] = lambda sha256: b""
     greeting: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
-    source: Callable[[bytes], str] = lambda peer_id: ""
+    source: Callable[[bytes], str | None] = lambda peer_id: ""
+    look: Callable[[], Awaitable[None]] = _nothing
     may_tell: Callable[[bytes, int], bool] = lambda source, size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
@@ -37,6 +47,23 @@ class Services:
 
 class Refused(Exception):
     """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
+
+
+class Looks:
+    """One look for all who ask for it at the same time, and not more often than every `pause` seconds."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]], pause: float) -> None:
+        self._look, self._pause = look, pause
+        self._one_at_a_time, self._began = asyncio.Lock(), -math.inf
+
+    async def since(self, asked_at: float) -> None:
+        """Return after a look that began later: who has just come is in it, and who is not has gone."""
+        async with self._one_at_a_time:
+            if self._began < asked_at:
+                await asyncio.sleep(self._began + self._pause - time.monotonic())
+                began = time.monotonic()
+                await self._look()
+                self._began = began
 
 
 class Limits:
@@ -47,16 +74,17 @@ class Limits:
         self._calls, self._calls_there = Quota(CALLS_RATE, CALLS_BURST), Quota(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
         self._sent, self._sent_there = Quota(BYTES_RATE, BYTES_BURST), Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._found = Shares(FOUND_RATE, FOUND_BURST)
+        self._looks = Looks(services.look, LOOK_S)
 
-    def admit(self, peer_id: bytes, request: Any) -> None:
-        """Raise Refused for a call that is not answered."""
-        if not self._services.admits(peer_id):
+    async def admit(self, peer_id: bytes, request: Any) -> str:
+        """The source of a call. Raises Refused for one that is not answered."""
+        size = request.ByteSize()
+        if not self._services.admits(peer_id) or not all_allow((self._calls, peer_id, 1.0), (self._sent, peer_id, size)):
             raise Refused
-        size, source = request.ByteSize(), self._services.source(peer_id)
-        asked = [(self._calls, peer_id, 1.0), (self._sent, peer_id, size)]
-        if source not in ("", RELAYED):  # those relayed and those not yet seen have one word for all, and shut nobody out by it
-            asked += [(self._calls_there, source.encode(), 1.0), (self._sent_there, source.encode(), size)]
-        if not all_allow(*asked):
+        source = await self._source(peer_id)
+        together = (self._calls_there, source.encode(), 1.0), (self._sent_there, source.encode(), size)
+        # Those relayed have one word for all, and shut nobody out by it.
+        if source not in ("", RELAYED) and not all_allow(*together):
             raise Refused
         if len(getattr(request, "keys", ())) > 1:  # ours name one, and each would bring a whole shard
             raise Refused
@@ -64,18 +92,24 @@ class Limits:
             raise Refused
         if any(getattr(request, "in_cache", ())):  # ours never say so, and the cache is answered instead of a whole shard
             raise Refused
+        return source
 
-    def party(self, peer_id: bytes) -> Party:
-        """Together with whom a peer is counted: its address range, or nobody."""
+    async def _source(self, peer_id: bytes) -> str:
+        """Of a newcomer by a look made after it called: new names would else be counted nowhere. Raises Refused where it left."""
         source = self._services.source(peer_id)
-        return peer_id if source in ("", RELAYED) else source
+        if source is None:
+            await self._looks.since(time.monotonic())
+            source = self._services.source(peer_id)
+        if source is None:
+            raise Refused
+        return source
 
-    def tell(self, peer_id: bytes, answer: Any) -> None:
+    def tell(self, peer_id: bytes, source: str, answer: Any) -> None:
         """Hold what was found to what its asker may have: raise Refused, or take out all but the neighbours of the key.
 
         These are little, and without them nobody could store here what belongs here, or look further.
         """
-        found, source = getattr(answer, "results", ()), self._services.source(peer_id)
+        found = getattr(answer, "results", ())
         if not found:
             return
         if not self._found.allows(peer_id, source, answer.ByteSize()):

@@ -28,3 +28,8 @@ def source_of(address: str, *, relayed: bool) -> str:
     if not found.is_global and found not in CARRIERS:
         return ""
     return str(ipaddress.ip_network((found, IPV4_BITS if found.version == 4 else IPV6_BITS), strict=False))
+
+
+def owner_of(source: str, peer_id: bytes) -> str | bytes:
+    """Together with whom a peer from there is counted where its range has one owner; else it counts for itself."""
+    return peer_id if source in ("", RELAYED) else source
