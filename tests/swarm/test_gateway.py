@@ -386,6 +386,38 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
         assert await asking == [b"payload"] * 12
 
 
+async def taken(*_: object) -> bool:
+    return True
+
+
+def announcing(charter: Charter, who: Identity) -> gateway.Announce:
+    said = Announcement(
+        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
+        expires=int((time.time() + 200) * 1000),
+    )  # fmt: skip
+    return gateway.Announce(1, announcements.signed(said, who))
+
+
+async def test_one_address_range_that_comes_under_ever_new_names_has_no_more_of_them_announced_than_it_may_have_clients(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "MAX_FROM_ONE", 2)
+    monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
+
+    async def announced(name: str, range_: str) -> bool:
+        who = fresh_identity(tmp_path, name)
+        async with connect(f"{address}?{range_}") as connection, asyncio.timeout(SOON):
+            await introduce(connection, who)
+            await connection.recv()
+            return await asked(connection, announcing(charter, who)) == gateway.DONE
+
+    async with lending(charter, fresh_identity(tmp_path, "lender"), announce=taken) as (address, _):
+        assert [await announced(f"crowd {i}", "8.8.4.0/24") for i in range(4)] == [True, True, False, False]
+        assert await announced("crowd 1", "8.8.4.0/24"), "once more, before it is over"
+        assert await announced("elsewhere", "8.8.8.0/24")
+        assert all([await announced(f"home {i}", "") for i in range(3)])
+
+
 @pytest.mark.parametrize(("source", "heard"), [("", 4), ("8.8.4.0/24", 0)])
 async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_those_of_its_range(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, heard: int
@@ -394,19 +426,9 @@ async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_
     monkeypatch.setattr(gateway, "ANNOUNCES_RATE", 0.0)
     monkeypatch.setattr(gateway, "ANNOUNCES_BURST", 0.5)  # of all, 4
 
-    async def announce(*_: object) -> bool:
-        return True
-
-    def made(who: Identity) -> gateway.Announce:
-        said = Announcement(
-            charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
-            expires=int((time.time() + 200) * 1000),
-        )  # fmt: skip
-        return gateway.Announce(1, announcements.signed(said, who))
-
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, announce=announce) as (address, _), clients(address, tmp_path, 6) as here:
-        done = [await asked(connection, made(who)) for who, connection in [here[0], here[0], *here[1:]]]
+    async with lending(charter, lender, announce=taken) as (address, _), clients(address, tmp_path, 6) as here:
+        done = [await asked(connection, announcing(charter, who)) for who, connection in [here[0], here[0], *here[1:]]]
     assert done[:2] == [gateway.DONE, b""]
     assert done[2:] == [*[gateway.DONE] * heard, *[b""] * (5 - heard)]
 

@@ -25,7 +25,7 @@ from waggle.swarm.admission import CERTIFICATE_BYTES, Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import DEPOSIT
-from waggle.swarm.guard import LIFETIME_S
+from waggle.swarm.guard import LIFETIME_S, MAX_LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
 from waggle.swarm.quota import Joint, Quota, all_allow
 from waggle.swarm.record import MAX_BLOB
@@ -158,6 +158,9 @@ class Gateway:
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
         self._clients: dict[bytes, ServerConnection] = {}
         self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
+        self._named: dict[
+            bytes, tuple[str, float]
+        ] = {}  # who was announced, from which address range, and until when; unix seconds
         self._lodged: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
 
     def get(self, sha256: bytes) -> bytes:
@@ -268,7 +271,7 @@ class Gateway:
                 case Announce():
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     payers = self._source(peer_id).encode() or peer_id, CLIENTS
-                    if not self._announces.has(payers):
+                    if not self._announces.has(payers) or not self._has_place(peer_id, announced.expires_at):
                         return Answer(ask.id)
                     self._announces.charge(payers, 1.0)
                     self._shares(peer_id)
@@ -320,6 +323,18 @@ class Gateway:
         if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):
             raise BadRecord("another swarm's announcement")
         return announced
+
+    def _has_place(self, client: bytes, until: float) -> bool:
+        """Whether it may be announced: as many names from one address range as clients, however soon others come in their place.
+
+        The directory has room for so many that come through one gateway.
+        """
+        now, source = time.time(), self._source(client)
+        self._named = {name: each for name, each in self._named.items() if each[1] > now}
+        if source and client not in self._named and [each for each, _ in self._named.values()].count(source) >= MAX_FROM_ONE:
+            return False
+        self._named[client] = source, min(until, now + MAX_LIFETIME_S)
+        return True
 
     def _shares(self, peer_id: bytes) -> None:
         if here := self._clients.get(peer_id):  # else it has just left
