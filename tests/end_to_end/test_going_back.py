@@ -7,6 +7,7 @@ from waggle import paths
 from waggle.protocol import commands, events
 from waggle.protocol.gatherings import StartedAgain
 from waggle.swarm import book
+from waggle.swarm.book import Book, Entry
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 
@@ -20,6 +21,7 @@ TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_dige
 def home(tmp_path):
     made = paths.Home(tmp_path / "home").prepare()
     (made.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
+    book.write(made.swarms, Book(entries=(Entry(charter=TOO_LONG.digest.hex()),)))
     return made
 
 
