@@ -13,7 +13,7 @@ from waggle.engine import fitting, model
 from waggle.engine.choices import Choices
 from waggle.engine.models import Models, way_back
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, ExportError, MemoryShort, ModelError, ModelMissing
+from waggle.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
 from waggle.policy import cached, checkpoint
 from waggle.policy.fit import Machine
 from waggle.policy.torch_policy import TorchPolicy
@@ -210,6 +210,7 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
     again = Choices(home.settings, (), teller)  # as after a start in between
     (back,) = way_back(home, again.now.model, again.change)
+    assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
     back.go()
     assert settings.read(home.settings).model == Model(training="lora")
     downloaded("Qwen/Tiny")

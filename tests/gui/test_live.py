@@ -69,6 +69,21 @@ class Swift:
         return self.live._line.words()
 
 
+def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.feed._cards[0]._toggle()
+    swift.later(LOOK + LINGER)
+    swift.play()
+    assert swift.keys[0].startswith("1/"), "an open card holds the feed"
+    swift.window.show_page("home")
+    swift.play()
+    swift.window.show_page("live")
+    swift.window._current.flush()
+    swift.settle(qtbot)
+    assert swift.keys[0].startswith("3/")
+
+
 @pytest.fixture
 def swift(window_told: Callable[..., Window], qtbot: QtBot) -> Swift:
     made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))

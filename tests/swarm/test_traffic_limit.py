@@ -47,6 +47,26 @@ def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask
     assert min(had.values()) >= 20_000
 
 
+@pytest.mark.parametrize("sources", [1, 2, 3, 4])
+def test_sources_that_all_ask_all_the_time_use_the_whole_limit(sources):
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    total = 0
+    for tenth in range(6000):
+        now = tenth / 10
+        total += sum(given(traffic, b"%d" % who, 2000) for who in range(sources))
+    assert total >= 0.9 * 600_000
+
+
+def test_a_limit_that_is_lifted_binds_nobody():
+    traffic = Traffic(clock=lambda: 0.0)
+    traffic.limit = 1000.0
+    assert [given(traffic, who, 5000) for who in (b"a", b"b")] == [5000, 0]
+    traffic.limit = None
+    assert given(traffic, b"a", 5000)
+
+
 def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
     traffic = Traffic(clock=lambda: 0.0)
     traffic.limit = 1000.0

@@ -24,6 +24,7 @@ from waggle.settings import Model
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
 LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
 LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
+TOLD_AWAY = 10  # times that it is asked, until that is told once more
 TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
 
 
@@ -150,20 +151,21 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
 def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
     """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
 
-    A hub that is away is asked again, ever less often, unless `away` raises its error the first time.
+    A hub that is away is asked again, ever less often, unless `away` raises its error; it hears of it now and then.
     """
-    seconds = 1
+    seconds, rested = 1, 0
     with TURNS[name]:
         gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
         while True:
             try:
                 return fetch()
             except HubAway as error:
-                if seconds == 1:
+                if rested % TOLD_AWAY == 0:
                     away(error)
             for _ in range(seconds):
                 gate.rest(LONGEST_REST)
                 gate.hold()
+            rested += 1
             seconds = min(LONGEST_AWAY, 2 * seconds)
 
 

@@ -19,13 +19,14 @@ from waggle import paths
 from waggle.engine import export as exporting
 from waggle.engine import model
 from waggle.engine.desk import OF_MODELS, WayBack
-from waggle.errors import EngineError, ExportError, MemoryShort, ModelError
+from waggle.errors import CheckpointError, EngineError, ExportError, HistoryError, MemoryShort, ModelError, VerifierError
 from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
 from waggle.protocol import models as told
 from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
+NOT_ITS_FAULT = (*OF_MODELS, HistoryError, CheckpointError, VerifierError, MemoryShort)  # of one that was chosen before a start
 TO_STARTER = "The starter is trained instead. What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 
@@ -36,11 +37,11 @@ def way_back(home: paths.Home, chosen: Model, change: Change) -> list[WayBack]:
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [WayBack(partial(change, _named(known.before)), OF_MODELS)]
+        return [WayBack(partial(change, _named(known.before)), NOT_ITS_FAULT)]
     try:
         model.folder_of(now)
     except ModelError:
-        return [WayBack(partial(change, _named(Model())), (*OF_MODELS, MemoryShort), TO_STARTER)]
+        return [WayBack(partial(change, _named(Model())), NOT_ITS_FAULT, TO_STARTER)]
     return []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import QProcess, Qt, QTimer
-from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle import paths
@@ -162,6 +162,10 @@ class Live(Page):
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
         if self._pace.waiting and not self._pace.frozen:
             self._again.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._pace.leave()
 
     def _look_again(self) -> None:
         """Nothing need happen in the swarm for a person to be done."""

@@ -29,6 +29,11 @@ class Pace:
     def freeze(self, frozen: bool) -> None:
         self.frozen, self._turned = frozen, -inf
 
+    def leave(self) -> None:
+        """Nobody looks any more: whoever comes back finds the newest, but for those that are frozen."""
+        if not self.frozen:
+            self.cards = ()
+
     def take(self, cards: tuple[Card, ...], why: str) -> None:
         """The newest cards there are, and what holds those that are shown; empty: nothing."""
         now = self.clock()

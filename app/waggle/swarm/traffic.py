@@ -42,8 +42,8 @@ class Traffic:
     def may_send(self, to: bytes) -> bool:
         """Whether anything may go out to this source now: whoever asks most often must not have it all while others wait."""
         self._given, self._waiting = self._lasting(self._given), self._lasting(self._waiting)
-        has_its_part = to in self._given and self._waiting.keys() - {to}
-        if self._may(OUT, 0) and not has_its_part:
+        others = self._waiting.keys() - self._given.keys()  # who had its part gives way to those who had none, not to its like
+        if self.limit is None or (self._may(OUT, 0) and not (to in self._given and others)):
             return True
         self._waiting[to] = self._clock() + WAITS_S
         return False
