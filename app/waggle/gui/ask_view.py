@@ -11,8 +11,8 @@ from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, frame, held, menu_button, row, text
 from waggle.gui.resting import hindrance
 from waggle.gui.span_text import SpanText
-from waggle.gui.whose import blind_box, letter, moment, visible_lines
-from waggle.gui.words import one_line, plural, reward, told, tr, visible
+from waggle.gui.whose import blind_box, letter, moment
+from waggle.gui.words import one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import State
@@ -240,7 +240,7 @@ class AskView(QWidget):
         self._waiting, self._posed = "", posed
         self._specialty, self._number = posed.specialty, posed.number
         self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
-        self._question.setText(visible_lines(posed.question))
+        self._question.setText(visible_lines(posed.question.strip()))
         self._well.show()
         pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
         words = (fresh if posed.epoch else pinned).replace("%1", told(one_line(posed.title)))

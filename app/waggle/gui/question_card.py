@@ -10,9 +10,10 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
-from waggle.gui.words import ago, decimal, figure, in_lines, one_line, plural, reward, told, tr, visible
+from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import Card, State
+from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
@@ -197,7 +198,7 @@ class QuestionCard(QFrame):
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._question.say(one_line(card.question))
-        self._whole.setText(in_lines(card.question))
+        self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
         self.setAccessibleName(f"{self._who.words()}: {self._question.words()}")
         self._more.setAccessibleName(f"{tr('More')}: {self._question.words()}")
 
@@ -240,11 +241,13 @@ class QuestionCard(QFrame):
     def as_text(self, card: Card) -> str:
         """All that it says of this card, and nothing in it that is not seen."""
         head = ", ".join((self._who.words(), told(one_line(card.specialty)), self._when.words()))
-        parts = [head, in_lines(card.question)]
+        parts = [head, visible_lines(card.question[:LONGEST_SHOWN])]
         effects = (*card.effects, *(0 for _ in card.completions))
         for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):
             arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
-            parts.append(f"{number}. {chip_of(answer, going=self._going)[0]}{arrow}\n{in_lines(answer.text)}".rstrip())
+            parts.append(
+                f"{number}. {chip_of(answer, going=self._going)[0]}{arrow}\n{visible_lines(answer.text[:LONGEST_SHOWN])}".rstrip()
+            )
         return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._mean.words())))])
 
     def _toggle(self) -> None:

@@ -5,7 +5,7 @@ from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QPlainTextEdit
 
 from waggle.gui.look import Look
-from waggle.gui.words import plural, tr, visible
+from waggle.gui.words import plural, tr, visible_lines
 
 LETTERS = "ABCDEFGHIJ"
 
@@ -22,11 +22,6 @@ def moment(rounds: int, newest: int) -> str:
 def letter(place: int) -> str:
     """The same where it is to be guessed."""
     return tr("Answer %1").replace("%1", LETTERS[place])
-
-
-def visible_lines(words: str) -> str:
-    """Text as it is laid out, everything odd in it made visible."""
-    return "\n".join(visible(line) for line in words.strip().splitlines())
 
 
 def blind_box(look: Look) -> QCheckBox:
@@ -57,7 +52,7 @@ class Prose(QPlainTextEdit):
         self._fit()
 
     def say(self, words: str) -> None:
-        shown = visible_lines(words)
+        shown = visible_lines(words.strip())
         if shown != self.toPlainText():
             self.setPlainText(shown)
             self._fit()

@@ -137,9 +137,9 @@ def one_line(text: str) -> str:
     return visible(" ".join(text[:LONGEST_SHOWN].split()))
 
 
-def in_lines(text: str) -> str:
-    """The same where there is room: line ends stay what they are."""
-    return "\n".join(visible(line) for line in text[:LONGEST_SHOWN].splitlines())
+def visible_lines(text: str) -> str:
+    """The same where there is room: line ends stay what they are, and each line is capped."""
+    return "\n".join(map(visible, text.splitlines()))
 
 
 LONGEST_LINE = 100
