@@ -186,6 +186,19 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
     teller.close()
 
 
+async def test_a_hub_that_stays_away_is_told_of_again(tmp_path, source, soon, monkeypatch):
+    monkeypatch.setattr(model, "TOLD_AWAY", 2)
+    teller = Teller(tmp_path)
+    with no_hub() as nowhere:
+        monkeypatch.setattr(constants, "ENDPOINT", nowhere)
+        life = Life(teller, patient=True)
+        async with asyncio.timeout(20):
+            while len(life.warnings) < 2:
+                await asyncio.sleep(0.01)
+        await life.end()
+    teller.close()
+
+
 async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_hears_at_once_that_it_is_away(
     tmp_path, source, soon, monkeypatch
 ):
