@@ -38,6 +38,17 @@ def ends_with(error: Exception):
     return contribute
 
 
+async def ran(folder):
+    """How an engine in this folder ended, and all that it told."""
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
+    writer.close()
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as told:
+        return code, [wire.event(line) for line in told]
+
+
 @pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
 async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
     *_, teller, desk, frugality = begun
@@ -94,13 +105,7 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
 
     monkeypatch.setattr(main, "_contribute", crash)
     monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
-    ours, theirs = os.pipe()
-    writer = stdio.Writer(theirs)
-    code = await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer)
-    writer.close()
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as told:
-        failed = [wire.event(line) for line in told][-1]
+    code, (*_, failed) = await ran(tmp_path)
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
@@ -132,13 +137,9 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
     (tmp_path / "models.json").write_bytes(msgspec.json.encode(model.Known(folder="", name="", before=Model())))
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
-    ours, theirs = os.pipe()
-    writer = stdio.Writer(theirs)
-    assert await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer) == 0
-    writer.close()
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as told:
-        (warned,) = [event for event in map(wire.event, told) if isinstance(event, events.Warned)]
+    code, told = await ran(tmp_path)
+    (warned,) = [event for event in told if isinstance(event, events.Warned)]
+    assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
     assert warned.advice.endswith("All is as it was before.")
@@ -159,13 +160,9 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
 
     monkeypatch.setattr(main, "_contribute", end)
     monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
-    ours, theirs = os.pipe()
-    writer = stdio.Writer(theirs)
-    assert await main._run(argparse.Namespace(home=tmp_path, set=[], stdio=False), writer) == 0
-    writer.close()
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as told:
-        warned = [event for event in map(wire.event, told) if isinstance(event, events.Warned)]
+    code, told = await ran(tmp_path)
+    warned = [event for event in told if isinstance(event, events.Warned)]
+    assert code == 0
     assert [one.advice for one in warned if "was ended by the system" in one.title] == [advice]
 
 
