@@ -10,6 +10,7 @@ from waggle.protocol import commands, events
 ROUNDS = 200
 KILLED_AT = 60
 LOOPBACK = "swarm.host=127.0.0.1"
+SOME_LOOKS = 6.0  # seconds in which an engine with a tempo of one second looks for records of others several times
 
 
 def solved(rounds: list[events.RoundSummary]) -> float:
@@ -65,6 +66,7 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
                 pause_ms = [pause_and_resume(again, second) for _ in range(5)]
                 for engine in (again, second):
                     engine.wait_round(ROUNDS - 1, 600)
+                judges_nothing_while_paused(again, second)
 
                 learned = [
                     lessons_from(first, second_tail) + lessons_from(again, second_tail),
@@ -88,14 +90,14 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
     figures["rounds_lost_on_kill"] = max(0, saved - ready.round)
     figures["pause_ms_worst"] = max(pause_ms)
     assert min(learned) >= 50
-    assert max(solved(rounds[:10]) for rounds in nodes) <= 0.01, "from then on it is a matter of luck how early one takes off"
-    assert figures["solved_last20_min"] >= 0.03
+    assert max(solved(rounds[:10]) for rounds in nodes) <= 0.03, "from then on it is a matter of luck how early one takes off"
+    assert figures["solved_last20_min"] >= 0.05
     assert [one.round for one in kept] == list(range(len(kept))), "a round is missing"
     assert len(kept) >= ROUNDS
 
 
 def pause_and_resume(engine: Engine, other: Engine) -> float:
-    """Pause, see that nothing is learned or judged while the other goes on, resume; milliseconds until it was acknowledged."""
+    """Pause, see that nothing is learned while the other goes on, resume; milliseconds until it was acknowledged."""
     mark, asked = len(engine.lines), len(other.rounds())
     began = time.monotonic()
     assert isinstance(engine.command(commands.Pause), events.CommandDone)
@@ -104,14 +106,24 @@ def pause_and_resume(engine: Engine, other: Engine) -> float:
         i for i in range(mark, len(timed)) if isinstance(timed[i][1], events.PhaseChanged) and timed[i][1].phase == "paused"
     )
     at, event = timed[paused]
-    other.wait_round(other.rounds()[-1].round + 1, 60)
-    judged = len(engine.lines)  # a record that was just being judged has come
     other.wait_round(other.rounds()[-1].round + 3, 60)
     assert len(other.rounds()) > asked
-    assert [one for one in engine.told[judged:] if isinstance(one, events.PeerGroupsArrived)] == [], "it judged while paused"
     after = [one for one in engine.told[paused + 1 :] if isinstance(one, events.PolicyUpdated | events.RoundCompleted)]
     assert after == [], "it learned while it was paused"
     assert isinstance(engine.command(commands.Resume), events.CommandDone)
     finished = engine.wait(events.RoundCompleted, start=paused + 1)
     assert finished.summary.round == event.round
     return (at - began) * 1000
+
+
+def judges_nothing_while_paused(engine: Engine, other: Engine) -> None:
+    """Pause, see that records of the other are left alone, of which it makes several a second, and resume."""
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.Pause), events.CommandDone)
+    paused = engine.wait(events.PhaseChanged, start=start, fits=lambda event: event.phase == "paused")
+    other.wait(events.RoundCompleted, fits=lambda event: event.at >= paused.at + SOME_LOOKS)
+    came = [event for event in engine.told[start:] if isinstance(event, events.PeerGroupsArrived) and event.at >= paused.at]
+    assert len(came) <= 1, "it judged more than the record that it was at"
+    start = len(engine.lines)
+    assert isinstance(engine.command(commands.Resume), events.CommandDone)
+    engine.wait(events.PeerGroupsArrived, start=start)
