@@ -49,6 +49,23 @@ def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
     assert changes == [199], "nothing is redrawn when nothing happens"
 
 
+def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
+    qtbot: QtBot, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.gui.current.MINUTE_MS", 20)
+    moment = [START]
+    current = Current(clock=lambda: moment[0])
+    window = Window(look, current)
+    qtbot.addWidget(window)
+    current.take(events.PhaseChanged(at=START, phase="paused", round=3))
+    current.take(events.Warned(at=START, title="The clock is slow.", advice="Set it."))
+    current.flush()
+    window.show()
+    assert window.home.hero._warning.text()
+    moment[0] += 9 * 3600
+    qtbot.waitUntil(lambda: not window.home.hero._warning.text())
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_focusable_widget_has_a_name(window_told: Told, told: list[AnyEvent], page: str) -> None:
     window = window_told(told)

@@ -1,4 +1,4 @@
-"""The one State that the window shows, and the tick at which it is redrawn: at most ten times a second, never when idle."""
+"""The one State that the window shows, and when it is redrawn: ten times a second at most, and once a minute as time goes by."""
 
 import time
 from collections.abc import Callable
@@ -8,10 +8,14 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from waggle.protocol.state import AnyEvent, State, apply
 
 TICK_MS = 100
+MINUTE_MS = 60_000
 
 
 class Current(QObject):
-    """Folds every event at once, and says `changed` for all that came within one tick."""
+    """Folds every event at once, and says `changed` for all that came within one tick, and every minute.
+
+    While nothing is told, what is "now" or "today" grows old all the same.
+    """
 
     changed = Signal()
 
@@ -23,6 +27,9 @@ class Current(QObject):
         self._tick.setSingleShot(True)
         self._tick.setInterval(TICK_MS)
         self._tick.timeout.connect(self.changed)
+        minute = QTimer(self)
+        minute.timeout.connect(self._pass_time)
+        minute.start(MINUTE_MS)
 
     def take(self, event: AnyEvent) -> None:
         self.state = apply(self.state, event)
@@ -33,6 +40,11 @@ class Current(QObject):
         """Say `changed` now instead of at the end of the tick."""
         self._tick.stop()
         self.changed.emit()
+
+    def _pass_time(self) -> None:
+        if hasattr(time, "tzset"):
+            time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
+        self.flush()
 
     def now(self) -> float:
         return self._clock()
