@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -10,11 +11,15 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
+from waggle.gui.hero import progress_words
 from waggle.gui.live import Live
+from waggle.gui.look import Look
 from waggle.gui.pace import LINGER, LOOK
+from waggle.gui.stepper import TITLES, Stepper
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.state import STAGES, Stage, State
 
 LONG = "step by step " * 200
 AWAY = QPoint(20, 20)  # from the feed
@@ -256,3 +261,20 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
     assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
     assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
+
+
+@pytest.mark.parametrize("phase", ["paused", "waiting"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phase: events.Phase, stage: Stage) -> None:
+    going = State(phase="contributing", stage=stage, asked=8, answers_expected=64)
+    held = replace(going, phase=phase)
+    assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
+    assert progress_words(held)[1:] == progress_words(going)[1:]
+    stepper = Stepper(look)
+    stepper.resize(900, 40)
+    for state, honey in ((going, True), (held, False)):
+        stepper.show_state(state)
+        picture = stepper.grab().toImage()
+        inked = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+        assert (look.colour("accent").name() in inked) == honey
+    assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())

@@ -12,7 +12,7 @@ from waggle.gui.paint import Chip, Mark, Sign
 from waggle.gui.parts import Button, Line, column, edges, held, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
 from waggle.protocol.sentence import sentence
-from waggle.protocol.state import State
+from waggle.protocol.state import HELD, State
 
 PAGES = {
     "home": later("Home"), "live": later("Live"), "progress": later("Progress"), "peers": later("Peers"),
@@ -200,7 +200,7 @@ def figures(state: State) -> tuple[str, str, str, str]:
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
-    last = state.rounds[-1] if state.rounds and state.phase not in ("paused", "waiting") else None
+    last = state.rounds[-1] if state.rounds and state.phase not in HELD else None
     speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
     if not (state.up or state.down):
         return peers, speed, "", ""

@@ -14,12 +14,13 @@ from waggle.gui.paint import Chip, Sign, Stages
 from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set_tip, text
 from waggle.gui.profile import Profile, threads_now
 from waggle.gui.report import report
+from waggle.gui.stepper import TITLES
 from waggle.gui.why import Why
 from waggle.gui.words import figure, later, told, tr
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.rules import moment
 from waggle.protocol.sentence import Sentence, sentence
-from waggle.protocol.state import STAGES, State
+from waggle.protocol.state import HELD, STAGES, State
 
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
 STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
@@ -32,9 +33,9 @@ def progress_words(state: State) -> tuple[str, int, int]:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
         return words, part.done, part.parts
-    if state.phase not in ("contributing", "finishing", "paused", "waiting") or state.stage is None:
+    if state.phase not in ("contributing", "finishing", *HELD) or state.stage is None:
         return "", 0, 0
-    words = tr(STAGE_WORDS[state.stage])
+    words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage])) if state.phase in HELD else tr(STAGE_WORDS[state.stage])
     if state.stage == "answer":
         words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
     return words, STAGES.index(state.stage), len(STAGES)

@@ -12,7 +12,7 @@ from waggle.gui.parts import Button, Line, column, row, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
 from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.events import RIGHT, ShownCompletion
-from waggle.protocol.state import Card, State
+from waggle.protocol.state import HELD, Card, State
 from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
@@ -22,7 +22,7 @@ COLUMNS, NARROW = 4, 720
 
 def going_on(card: Card, state: State) -> bool:
     """Whether more can still come for this card's answers."""
-    return card.round >= state.round and state.phase in ("contributing", "finishing", "paused", "waiting")
+    return card.round >= state.round and state.phase in ("contributing", "finishing", *HELD)
 
 
 def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from waggle.gui import series
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
+from waggle.gui.parts import set_tip
 from waggle.gui.words import decimal, figure, tr
 from waggle.protocol.events import RoundSummary
 
@@ -30,6 +31,9 @@ class Sparkline(Painted):
         self._rounds, self._peers = rounds, peers
         if len(rounds) > 1:
             self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", decimal(self._trend()[-1], 2)))
+        dashed = "" if peers is None else tr("Dashed is the mean of all that peers sent: %1.").replace("%1", decimal(peers, 2))
+        set_tip(self, dashed)
+        self.setAccessibleDescription(dashed)
         self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:

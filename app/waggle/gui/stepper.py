@@ -1,4 +1,4 @@
-"""The round as six steps: done is a tick, now is filled, next is empty, each with its count."""
+"""The round as six steps: done is a tick, now is filled, held has a rim only, next is empty, each with its count."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, sided
 from waggle.gui.words import figure, plural, tr
-from waggle.protocol.state import STAGES, Stage, State
+from waggle.protocol.state import HELD, STAGES, Stage, State
 
 TITLES = {"draw": "Pick", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}
-Turn = Literal["done", "now", "next"]
-INK = {"done": "accent_text", "now": "on_accent", "next": "text_faint"}
-EDGE = {"done": "accent_line", "now": "accent_line", "next": "edge"}
-GROUND = {"done": "accent_soft", "now": "accent", "next": "surface"}
+Turn = Literal["done", "now", "held", "next"]
+INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next": "text_faint"}
+EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
+GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
 CIRCLE = 17.0
 
 
@@ -22,22 +22,29 @@ def turn(stage: Stage, state: State) -> Turn:
     if state.stage is None:
         return "next"
     here, now = STAGES.index(stage), STAGES.index(state.stage)
-    return "done" if here < now else "now" if here == now else "next"
+    if here == now:
+        return "held" if state.phase in HELD else "now"
+    return "done" if here < now else "next"
 
 
 def count(stage: Stage, state: State) -> str:
     """What this stage has to show in this round; empty before its turn."""
-    if turn(stage, state) == "next" and stage != "gather":
+
+    def going_on(words: str) -> str:
+        return tr("stopped here") if when == "held" else words
+
+    when = turn(stage, state)
+    if when == "next" and stage != "gather":
         return ""
     match stage:
         case "draw":
-            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else tr("picking")
+            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
         case "answer":
             return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
         case "judge":
-            return tr("%1 judged").replace("%1", figure(state.judged)) if state.judged else tr("judging")
+            return tr("%1 judged").replace("%1", figure(state.judged)) if state.judged else going_on(tr("judging"))
         case "share":
-            return plural(state.shared, "%n group", "%n groups") if turn(stage, state) == "done" else tr("sharing")
+            return plural(state.shared, "%n group", "%n groups") if when == "done" else going_on(tr("sharing"))
         case "gather":
             return tr("%1 waiting").replace("%1", figure(state.waiting)) if state.waiting else ""
         case "learn":
@@ -91,7 +98,7 @@ class Stepper(Painted):
             metrics = QFontMetricsF(self.look.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.look.font("caption"))
-            painter.setPen(self.look.colour("accent_text" if when == "now" else "text_faint"))
+            painter.setPen(self.look.colour("accent_text" if when in ("now", "held") else "text_faint"))
             painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return left - box.left() + used

@@ -24,6 +24,7 @@ AHAS = 64  # specialties of the largest charter
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
+HELD: tuple[e.Phase, ...] = ("paused", "waiting")  # nothing moves, and it goes on from where it stands
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
