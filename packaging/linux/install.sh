@@ -40,7 +40,12 @@ cp -R "$here" "$place.new" # all of it first: where the disk is too full, the Wa
 if [ -e "$place" ]; then mv "$place" "$place.old"; fi
 mv "$place.new" "$place"
 rm -rf "$place.old"
-sed "s#^Exec=waggle#Exec=\"$place/waggle\"#" "$here/io.waggle.Waggle.desktop" > "$entry"
+while IFS= read -r line; do
+    case "$line" in
+        Exec=waggle*) printf 'Exec="%s/waggle"%s\n' "$place" "${line#Exec=waggle}" ;;
+        *) printf '%s\n' "$line" ;;
+    esac
+done < "$here/io.waggle.Waggle.desktop" > "$entry"
 cp "$here/waggle.svg" "$icon"
 cp "$here/io.waggle.Waggle.mime.xml" "$kind"
 ln -sf "$place/waggle" "$link"

@@ -101,11 +101,12 @@ def test_the_container_compiles_what_has_no_wheel_and_leaves_the_compiler_behind
     assert 'ENTRYPOINT ["/opt/waggle/bin/waggle"' in running
 
 
-def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path):
+@pytest.mark.parametrize("name", ["a home", "a & b#c"])
+def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path, name):
     (tmp_path / "Waggle").mkdir()
     shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
     shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
-    home = tmp_path / "a home"
+    home = tmp_path / name
     home.mkdir()
     script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
