@@ -150,6 +150,11 @@ def starter() -> Path:
     return resources() / "starter"
 
 
+def window() -> list[str]:
+    """The command that opens a window, for one that is open already: of an installed app, the executable that it is itself."""
+    return [sys.executable] if getattr(sys, "frozen", False) else program("waggle")
+
+
 def program(module: str) -> list[str]:
     """The command that runs one of our modules as a process of its own; in an installed app each is an executable."""
     if not getattr(sys, "frozen", False):

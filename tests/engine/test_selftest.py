@@ -47,9 +47,10 @@ def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, cap
 
 
 def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
-    assert paths.program("waggle") == [sys.executable, "-m", "waggle"]
+    assert paths.program("waggle") == paths.window() == [sys.executable, "-m", "waggle"]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", os.path.join("opt", "Waggle.exe"))
     monkeypatch.setattr(sys, "platform", "win32")
     assert paths.program("waggle") == [os.path.join("opt", "waggle-console.exe")]
+    assert paths.window() == [os.path.join("opt", "Waggle.exe")], "the other one would open a console as well"
     assert paths.program("waggle.tasks.verifier_child") == [os.path.join("opt", "waggle-verifier.exe")]

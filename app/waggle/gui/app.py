@@ -135,7 +135,7 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     """Somebody started Waggle while it was leaving."""
-    program, *rest = paths.program("waggle")
+    program, *rest = paths.window()
     chosen = [part for value in arguments.overrides for part in ("--set", value)]
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
     QProcess.startDetached(program, [*rest, "--home", str(home.root), *chosen, *named])

@@ -94,7 +94,7 @@ class Feed(Scrolled):
 
 def watch_example() -> None:
     """Open a window of its own with a recorded swarm, for as long as there is nothing of one's own to see."""
-    program, *arguments = paths.program("waggle")
+    program, *arguments = paths.window()
     QProcess.startDetached(program, [*arguments, "--replay"])
 
 
