@@ -6,6 +6,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
+from waggle.errors import WaggleError
 from waggle.gui.app import Arguments, run
 from waggle.gui.replay import Replay
 from waggle.protocol import events, wire
@@ -70,6 +71,25 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
     assert replay.send(Resume(id="b"))
     assert not replay.send(QueryHistory(id="c"))
     replay.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
+)
+def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "run").write_bytes(content)
+    with pytest.raises(WaggleError, match=said):
+        run(Arguments(replay=tmp_path / "run"))
+    with pytest.raises(WaggleError, match="cannot be read"):
+        run(Arguments(replay=tmp_path, screenshot=tmp_path / "page.png"))
+
+
+def test_a_picture_that_cannot_be_taken_says_why(tmp_path: Path, recording: Path) -> None:
+    with pytest.raises(WaggleError, match=r"missing/page\.png cannot be written"):
+        run(Arguments(replay=recording, screenshot=tmp_path / "missing/page.png"))
+    with pytest.raises(WaggleError, match="of a recorded run"):
+        run(Arguments(screenshot=tmp_path / "page.png"))
 
 
 @pytest.mark.parametrize("page", ["home", "live", "progress", "peers"])

@@ -59,7 +59,9 @@ def run(arguments: Arguments) -> int:
     look = Look(_theme(arguments.theme or wanted.theme), text_percent=wanted.text_percent)
     look.dress()
     app.setWindowIcon(mark_icon(look))
-    if arguments.screenshot is not None and arguments.replay is not None:
+    if arguments.screenshot is not None:
+        if arguments.replay is None:
+            raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
         return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
         return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), Choices(None)), arguments)
@@ -90,7 +92,7 @@ def show_refused(error: WaggleError) -> None:
 
 
 def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
-    """Play a recording to its end, show a page, and save the window as a picture."""
+    """Play a recording to its end, show a page, and save the window as a picture; raises WaggleError."""
     current = Current()
     current.tell_time_by_events()
     window = Window(look, current)
@@ -100,7 +102,9 @@ def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     replay.play_all()
     window.show()
     window.show_page(page)
-    return 0 if settled(window).save(str(picture)) else 1
+    if not settled(window).save(str(picture)):
+        raise WaggleError(f"{picture} cannot be written.", "A picture's name ends in .png, in a folder that is there.")
+    return 0
 
 
 def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments) -> int:

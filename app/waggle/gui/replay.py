@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from waggle import paths
+from waggle.errors import WaggleError
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -16,7 +17,10 @@ LONGEST_WAIT = 3.0  # seconds of playing: nobody watches a night's pause
 
 
 class Replay(QObject):
-    """Tells the events of a file in their own rhythm, `speed` times as fast. Lines of other versions are skipped and counted."""
+    """Tells the events of a file in their own rhythm, `speed` times as fast. Lines of other versions are skipped and counted.
+
+    Raises WaggleError for a file that cannot be read or holds no event.
+    """
 
     told = Signal(object)
     ended = Signal(int)  # lines that were skipped
@@ -28,7 +32,6 @@ class Replay(QObject):
         self.is_example = path == paths.example()
         self._lines: Iterator[AnyEvent | None] = wire.recording(path)
         self._speed, self._clock = max(0.01, speed), clock
-        self._next: AnyEvent | None = None
         self._at = 0.0  # moment of the recording that has been told
         self._due = 0.0  # our own moment at which the next event is told
         self._phase: events.PhaseChanged | None = None
@@ -36,6 +39,12 @@ class Replay(QObject):
         self._tick = QTimer(self)
         self._tick.setInterval(TICK_MS)
         self._tick.timeout.connect(self._play)
+        try:
+            self._next = self._read()
+        except OSError as error:
+            raise WaggleError(f"{path} cannot be read: {error.strerror}.") from error
+        if self._next is None:
+            raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
 
     def start(self) -> None:
         """Begin to tell."""
@@ -44,7 +53,8 @@ class Replay(QObject):
 
     def play_all(self) -> None:
         """Tell everything at once; the end of the recorded engine is left out, for it is not what one wants to see."""
-        while (event := self._read()) is not None:
+        while (event := self._next or self._read()) is not None:
+            self._next = None
             if not isinstance(event, events.EngineStopped):
                 self.told.emit(event)
         self.ended.emit(self.skipped)
