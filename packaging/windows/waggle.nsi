@@ -70,11 +70,11 @@ Function .onVerifyInstDir
 fine:
 FunctionEnd
 
-; a program that runs cannot be opened for writing, though it can be renamed
-!macro Held NAME
-  ${If} ${FileExists} "$INSTDIR\${NAME}"
+; a program that runs cannot be opened for writing, though it can be renamed; nor can the lock of an open window
+!macro Held FOLDER NAME
+  ${If} ${FileExists} "${FOLDER}\${NAME}"
     ClearErrors
-    FileOpen $3 "$INSTDIR\${NAME}" a
+    FileOpen $3 "${FOLDER}\${NAME}" a
     ${If} ${Errors}
       StrCpy $2 "${NAME}"
     ${Else}
@@ -89,12 +89,17 @@ FunctionEnd
   ${EndIf}
 !macroend
 
-; before anything is touched: a window is the person's to close; an engine without one is asked to leave, and given its time
+; before anything is touched: a window is the person's to close; an engine without one is asked to leave, and given its time.
+; Waggle.exe is also the engine that a task of the person's starts, which nobody could find on the screen.
 !macro EndProgram UN
 Function ${UN}EndProgram
   ${Do}
     StrCpy $2 ""
-    !insertmacro Held "Waggle.exe"
+    !insertmacro Held "$INSTDIR" "Waggle.exe"
+    ${If} $2 != ""
+      StrCpy $2 ""
+      !insertmacro Held "$LOCALAPPDATA\waggle" "window.lock"
+    ${EndIf}
     ${If} $2 == ""
       ${ExitDo}
     ${EndIf}
@@ -108,8 +113,9 @@ Function ${UN}EndProgram
   ${Do}
     ${ForEach} $1 1 20 + 1
       StrCpy $2 ""
-      !insertmacro Held "waggle-console.exe"
-      !insertmacro Held "waggle-verifier.exe"
+      !insertmacro Held "$INSTDIR" "Waggle.exe"
+      !insertmacro Held "$INSTDIR" "waggle-console.exe"
+      !insertmacro Held "$INSTDIR" "waggle-verifier.exe"
       ${If} $2 == ""
         Return
       ${EndIf}

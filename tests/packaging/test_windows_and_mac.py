@@ -88,9 +88,11 @@ def test_windows_programs_are_ended_before_any_of_them_is_touched():
         steps = script.partition(f'Section "{section}"')[2].partition("SectionEnd")[0]
         assert steps.index(f"Call {un}EndProgram") < steps.index(f"Call {un}RemoveProgram")
     ending = script.partition("Function ${UN}EndProgram")[2].partition("FunctionEnd")[0]
-    assert ending.index('Held "Waggle.exe"') < ending.index('waggle-console.exe" ctl stop') < ending.index("waggle-verifier.exe")
+    asking, _, waiting = ending.partition('waggle-console.exe" ctl stop')
+    assert 'Held "$INSTDIR" "Waggle.exe"' in asking
+    assert r'Held "$LOCALAPPDATA\waggle" "window.lock"' in asking, "an engine without a window is asked to leave, not its person"
     for name in ("Waggle.exe", "waggle-console.exe", "waggle-verifier.exe"):
-        assert f'!insertmacro Held "{name}"' in ending
+        assert f'!insertmacro Held "$INSTDIR" "{name}"' in waiting
 
 
 @pytest.mark.parametrize(("named", "numbers"), [("1.2.3", "1.2.3.0"), ("1.2.3.dev45", "1.2.3.45"), ("1.2.3.dev70000", "1.2.3.0")])
