@@ -1,7 +1,7 @@
-"""The signed list of versions that `waggle update` reads, and the key that signs it.
+"""The signed list of versions that `waggle update` reads, and the key that signs it. With PYTHONPATH=app, and .venv's python:
 
-python3 packaging/feed.py key PRIVATE.pem            makes a key; prints the public half for resources/updates.toml
-python3 packaging/feed.py sign FEED.json OUT.json    signs with the key in WAGGLE_FEED_KEY (the text of the .pem)
+python packaging/feed.py key PRIVATE.pem            makes a key; prints the public half for resources/updates.toml
+python packaging/feed.py sign FEED.json OUT.json    signs with the key in WAGGLE_FEED_KEY (the text of the .pem)
 """
 
 import base64
@@ -13,7 +13,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from waggle.engine.updates import DOMAIN
+from waggle.engine import updates
+from waggle.errors import UpdateError
 
 
 def make_key(private: Path) -> str:
@@ -24,12 +25,17 @@ def make_key(private: Path) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
-def signed(feed: bytes, private: bytes) -> bytes:
-    """What is served."""
+def key_of(private: bytes) -> Ed25519PrivateKey:
     key = load_pem_private_key(private, None)
     if not isinstance(key, Ed25519PrivateKey):
         sys.exit("The key for the list of versions must be an Ed25519 key.")
-    served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(DOMAIN + feed)).decode()}
+    return key
+
+
+def signed(feed: bytes, private: bytes) -> bytes:
+    """What is served."""
+    key = key_of(private)
+    served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(updates.DOMAIN + feed)).decode()}
     return json.dumps(served).encode()
 
 
@@ -38,7 +44,13 @@ def main(arguments: list[str]) -> int:
         case ["key", private]:
             print(make_key(Path(private)))
         case ["sign", feed, out]:
-            Path(out).write_bytes(signed(Path(feed).read_bytes(), os.environ["WAGGLE_FEED_KEY"].encode()))
+            private = os.environ["WAGGLE_FEED_KEY"].encode()
+            served = signed(Path(feed).read_bytes(), private)
+            try:
+                updates.read(served, key_of(private).public_key().public_bytes_raw().hex())
+            except UpdateError as error:
+                sys.exit(f"{feed} is no list that Waggle could read: {error}")
+            Path(out).write_bytes(served)
         case _:
             print(__doc__)
             return 2

@@ -1,5 +1,6 @@
 """The list of newer versions is believed only when it is signed, and shows only what is newer."""
 
+import contextlib
 import json
 
 import feed as signing
@@ -64,6 +65,15 @@ def test_a_signed_list_of_another_form_is_refused_too(key, change):
     text = signing.signed(json.dumps({"releases": [{**release("99.0.0"), **change}]}).encode(), key[1])
     with pytest.raises(UpdateError, match="cannot be read"):
         updates.read(text, key[0])
+
+
+def test_a_list_that_no_waggle_could_read_is_not_signed(key, tmp_path, monkeypatch):
+    monkeypatch.setenv("WAGGLE_FEED_KEY", key[1].decode())
+    for version, refused in (("99.0", True), ("99.0.0", False)):
+        (tmp_path / "feed.json").write_text(json.dumps({"releases": [release("1.0.0") | {"version": version}]}))
+        with pytest.raises(SystemExit, match="cannot be read") if refused else contextlib.nullcontext():
+            assert signing.main(["sign", str(tmp_path / "feed.json"), str(tmp_path / "served.json")]) == 0
+        assert (tmp_path / "served.json").exists() != refused
 
 
 def test_an_address_in_the_clear_is_not_asked():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exis
     assert systems == {"ubuntu", "windows", "macos"}
     assert set(workflow["jobs"]["draft"]["needs"]) == {"build", "wheel"}
     assert "--draft" in text
+
+
+def test_what_is_not_signed_is_said_in_the_draft(tmp_path):
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    (said,) = set(re.findall(r"^ +(unsigned\(\) .*)$", text, re.MULTILINE))
+    assert text.count("::warning::") == text.count("unsigned()") == 2
+    subprocess.run(
+        ["sh", "-c", f'RUNNER_OS=macOS\n{said}\nunsigned "Not signed."\nunsigned "Nor this."'], cwd=tmp_path, check=True
+    )
+    assert (tmp_path / "dist/unsigned-macOS.md").read_text(encoding="utf-8") == "- Not signed.\n- Nor this.\n"
+    assert "dist/unsigned-*.md" in text
+    assert re.search(r"cat out/unsigned-\*\.md .*> notes\.md", text)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").iterdir()), ids=lambda path: path.name)
