@@ -29,6 +29,8 @@ PARTS = 10  # of the largest, named in the report
 
 def main() -> int:
     began = time.monotonic()
+    if sys.platform == "win32" and not shutil.which("makensis"):
+        sys.exit("NSIS makes the installer, and it is not on the PATH: winget install NSIS.NSIS")
     if "--unchecked" not in sys.argv and (code := check.main()):
         return code
     named = version.of_this_tree()

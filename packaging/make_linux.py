@@ -20,7 +20,11 @@ GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)")
 
 
 def wrap(folder: Path, named: str, to: Path) -> list[Path]:
-    """Both packages."""
+    """Both packages; the archive alone where there are no tools for the other."""
+    if missing := [name for name in ("dpkg-deb", "dpkg-query", "objdump") if not shutil.which(name)]:
+        print(f"No .deb without {', '.join(missing)}.")
+        print("The archive lacks the notices of this system's own libraries: keep it to yourself.")
+        return [archive(folder, named, to)]
     notices(folder)
     return [deb(folder, named, to), archive(folder, named, to)]
 

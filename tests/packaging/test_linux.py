@@ -101,6 +101,15 @@ def test_the_container_compiles_what_has_no_wheel_and_leaves_the_compiler_behind
     assert 'ENTRYPOINT ["/opt/waggle/bin/waggle"' in running
 
 
+def test_where_there_are_no_debian_tools_the_archive_alone_is_made(tmp_path, monkeypatch, capsys):
+    (tmp_path / "Waggle").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (made,) = make_linux.wrap(tmp_path / "Waggle", "1.2.3", tmp_path)
+    assert made.name.endswith(".tar.gz")
+    assert made.exists()
+    assert "No .deb without dpkg-deb" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["a home", "a & b#c"])
 def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path, name):
     (tmp_path / "Waggle").mkdir()

@@ -4,6 +4,7 @@ import plistlib
 import shutil
 from pathlib import Path
 
+import build
 import make_mac
 import make_windows
 import pytest
@@ -47,6 +48,14 @@ def test_the_programs_the_uninstaller_and_the_installer_are_signed_where_there_i
     assert signed[0] == f"{payload / 'Waggle.exe'} {payload / 'waggle-console.exe'}"
     assert len(signed) == 3, "the uninstaller, which is made on the way"
     assert signed[2] == str(made)
+
+
+def test_without_the_maker_of_installers_nothing_is_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(build, "freeze", pytest.fail)
+    with pytest.raises(SystemExit, match="NSIS"):
+        build.main()
 
 
 def test_windows_programs_say_which_version_they_are():
