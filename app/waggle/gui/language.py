@@ -26,6 +26,7 @@ SENTENCE = re.compile(r"(?<=\.)\s+")
 MEASURED = re.compile(r" (GB|MB|kWh)\b")  # elsewhere what looks like a decimal may be a version
 DECIMAL = re.compile(r"\d+\.\d+")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +129,7 @@ def told(words: str) -> str:
 def _matched(words: str) -> str | None:
     if words in _spoken.book.words:
         return _spoken.book.words[words]
-    for pattern, answer in _spoken.patterns:
+    for pattern, answer in _spoken.patterns if len(words) <= LONGEST else ():
         if found := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
             for place, value in enumerate(found.groups(), 1):

@@ -23,6 +23,7 @@ LONGEST_COMPLETION = 20_000  # characters, under any charter
 LONGEST_NAME = 60
 LONGEST_TITLE = 40
 MODEL_HINT = 80  # characters
+QUOTED = 120  # characters of what is said about a document: a stranger's own words may be in it
 
 
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,7 +100,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
         _check_protocol(msgspec.json.decode(document, type=_Said))  # first: another protocol may have other fields and limits
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
-        raise CharterError(f"This charter cannot be read: {error}.") from error
+        raise CharterError(f"This charter cannot be read: {str(error)[:QUOTED]}.") from error
     check(charter)
     if expected is not None and charter.digest != expected:
         raise CharterError("This charter is not the one the invite names.", "Do not join: it was changed on the way.")
