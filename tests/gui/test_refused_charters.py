@@ -4,13 +4,19 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from waggle.errors import CharterError
 from waggle.gui import language
 from waggle.gui.words import told
+from waggle.lab.audit import TRIED
+from waggle.tasks import audited
 from waggle.tasks import charter as charters
+from waggle.tasks.audited import Finding
+from waggle.tasks.charter import Specialty
 
+REASONS = {reason for found in audited.shipped().findings.values() for reason in found.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 
@@ -34,3 +40,38 @@ def test_what_a_stranger_wrote_into_a_charter_is_quoted_in_short() -> None:
         charters.decode(charters.encode(charters.first_swarm())[:-1] + b',"%s":1}' % HOSTILE.encode())
     assert len(refused.value.title) < 200
     assert told(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
+
+
+@pytest.mark.parametrize("reason", sorted(REASONS | set(TRIED.values())))
+def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
+    assert told(reason) != reason
+    assert not {"they", "its", "it", "seconds"} & set(told(reason).replace("(", " ").split())
+    assert "0." not in told(reason)
+
+
+def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
+    quick = Finding(dataset="quick", listed=True, longest=2_000)
+    reason = replace(audited.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
+    assert told(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
+
+
+@pytest.mark.parametrize("dataset", ["puzzle24", "rush_hour", "word_ladder", "tower_of_nowhere"])
+def test_a_charter_that_names_what_it_may_not_is_refused_in_german(dataset: str) -> None:
+    charter = replace(
+        charters.first_swarm(), specialties=(Specialty(dataset=dataset, title="One"),), completion_characters=20_000
+    )
+    with pytest.raises(CharterError) as refused:
+        charters.check(charter)
+    title, reason = told(refused.value.title), refused.value.title.partition(": ")[2].removesuffix(".")
+    assert told(reason) != reason
+    assert title == f"First light nennt {dataset}, was nicht erlaubt ist: {told(reason)}."
+    assert told(refused.value.advice) in (
+        "Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.",
+        "Aktualisiere Waggle, oder lass die Charta berichtigen.",
+    )
+
+
+def test_a_malformed_charter_is_refused_in_german() -> None:
+    with pytest.raises(CharterError) as refused:
+        charters.decode(b"{", expected=bytes(32))
+    assert told(str(refused.value)) == "Diese Charta ist fehlerhaft. Aktualisiere Waggle, oder lass die Charta berichtigen."

@@ -47,6 +47,11 @@ def test_a_charter_that_breaks_a_rule_is_refused_in_words(document, says):
         decode(document)
 
 
+def test_what_is_wrong_in_it_is_said_of_a_charter_in_ones_own_file_only():
+    with pytest.raises(CharterError, match=r"^This charter is malformed\. Update Waggle, or have the charter corrected\.$"):
+        decode(encode(first_swarm())[:-1] + b',"reward":1}', expected=bytes(32))
+
+
 @pytest.mark.parametrize(
     "document",
     [

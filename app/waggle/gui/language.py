@@ -23,7 +23,7 @@ ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 FROM_RIGHT = "\u200f"  # makes the words behind it a line that begins at the right, as Arabic and Hebrew have it
 PLACE = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
-MEASURED = re.compile(r" (GB|MB|kWh)\b")  # elsewhere what looks like a decimal may be a version
+MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere what looks like a decimal may be a version
 DECIMAL = re.compile(r"\d+\.\d+")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers

@@ -42,7 +42,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         if found is None:
             return f"reasoning-gym {self.heading.reasoning_gym} has no such dataset"
         if not found.listed:
-            return "; ".join(found.reasons)
+            return found.reasons[0]
         if characters > found.longest:
             return f"its scorer is quick only up to {found.longest:,} characters, and this charter allows {characters:,}"
         return ""

@@ -23,6 +23,7 @@ LONGEST_COMPLETION = 20_000  # characters, under any charter
 LONGEST_NAME = 60
 LONGEST_TITLE = 40
 MODEL_HINT = 80  # characters
+CORRECTED = "Update Waggle, or have the charter corrected."
 QUOTED = 120  # characters of what is said about a document: a stranger's own words may be in it
 
 
@@ -100,6 +101,8 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
         _check_protocol(msgspec.json.decode(document, type=_Said))  # first: another protocol may have other fields and limits
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
+        if expected is not None:  # it came from others: what exactly is wrong in it is for whoever wrote it
+            raise CharterError("This charter is malformed.", CORRECTED) from error
         raise CharterError(f"This charter cannot be read: {str(error)[:QUOTED]}.") from error
     check(charter)
     if expected is not None and charter.digest != expected:
@@ -170,7 +173,7 @@ def _numbers(version: str) -> list[int]:
 def _advice(name: str) -> str:
     if name in audited.shipped().findings:
         return "Whoever wrote the charter has to choose another specialty."
-    return "Update Waggle, or have the charter corrected."
+    return CORRECTED
 
 
 def _check_protocol(said: _Said) -> None:
