@@ -22,7 +22,7 @@ from waggle.swarm.gathering import MAX_PULL, Gathering, promising, resters
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
-from waggle.swarm.quota import PULL_RATE, TOGETHER, Accounts, Joint
+from waggle.swarm.quota import PULL_RATE, TOGETHER, WORK_BURST, Accounts, Joint
 from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.sources import Route
 from waggle.tasks.charter import Charter
@@ -183,16 +183,34 @@ async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_
 
 
 @pytest.mark.parametrize("source", ["", "relay"])
-async def test_trusted_peers_of_no_range_who_are_slow_let_no_other_one_rest(listener: Listener, source: str) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)
-    crowd = [listener.met(f"false friend {number}", source) for number in range(3)]
-    friend = listener.met("friend", source)
+async def test_a_few_trusted_peers_of_no_range_who_are_slow_let_no_other_one_rest_and_many_no_stranger(
+    listener: Listener, source: str
+) -> None:
+    work = listener.accounts.work = Joint(0.0, WORK_BURST, TOGETHER)
+    crowd = [listener.met(f"false friend {number}", source) for number in range(12)]
+    friend, late, stranger = (listener.met(name, source) for name in ("friend", "late", "stranger"))
+    for peer in (*crowd, friend, late):
+        be_of_use(listener.node._trust, peer.peer_id)
+    for peer in crowd[:9]:
+        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+    await listener.pull(friend.peer_id, listener.honest(friend))
+    for peer in crowd[9:]:
+        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+    for peer in (late, stranger):
+        await listener.pull(peer.peer_id, listener.honest(peer))
+    assert listener.heard == [friend.peer_id, stranger.peer_id]
+
+
+async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listener) -> None:
+    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)  # the first uses up both
+    crowd = [fresh_identity(listener.folder, f"false friend {number}") for number in range(3)]
+    friend = listener.met("friend", "relay", "relay")
     for peer in (*crowd, friend):
         be_of_use(listener.node._trust, peer.peer_id)
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
-    assert listener.heard == [peer.peer_id for peer in (*crowd, friend)]
+    assert listener.heard == [crowd[0].peer_id, friend.peer_id]
 
 
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:

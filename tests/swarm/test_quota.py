@@ -3,8 +3,9 @@
 import pytest
 
 from waggle.swarm import quota
-from waggle.swarm.quota import WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
+from waggle.swarm.quota import FRIENDS, WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
 from waggle.swarm.sources import HIDDEN, RELAYED
+from waggle.tasks.group import NEWCOMERS
 
 ONE, OTHER = b"one", b"other"
 
@@ -64,13 +65,18 @@ def test_whoever_had_too_much_rests_by_itself_and_a_crowd_as_a_whole_until_it_is
     assert joint.has((ONE, "all"))
 
 
-@pytest.mark.parametrize(("crowd", "share"), [(False, 0.05), (True, 0.2)])
-def test_ever_new_names_have_a_fifth_of_the_verifiers_time_and_one_name_a_twentieth(crowd: bool, share: float) -> None:
+@pytest.mark.parametrize(
+    ("crowd", "share"),
+    [("", 0.05), (NEWCOMERS, 0.2), ("gone", 0.2), ("trusted gone", 0.2), *((friends, 0.5) for friends in sorted(FRIENDS))],
+)
+def test_ever_new_names_have_a_fifth_of_the_verifiers_time_or_half_once_trusted_and_one_name_a_twentieth(
+    crowd: str, share: float
+) -> None:
     now, worked = 0.0, 0.0
     accounts = Accounts(clock=lambda: now)
     while now < 10_000.0:
         now += 1.0
-        payers = str(now) if crowd else ONE, "newcomers"
+        payers = str(now) if crowd else ONE, crowd
         if not accounts.rest(payers):
             accounts.work.charge(payers, 5.0)
             worked += 5.0

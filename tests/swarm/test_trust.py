@@ -184,10 +184,12 @@ def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trai
         ("direct", "8.8.4.0/24", False, ("8.8.4.0/24", "8.8.4.0/24")),
         ("direct", "8.8.4.0/24", True, (PEER, "8.8.4.0/24")),
         ("relay", "relay", False, (PEER, "relay")),
-        ("relay", "relay", True, (PEER, PEER)),
+        ("relay", "relay", True, (PEER, "trusted relay")),
         ("lan", "", False, (PEER, NEWCOMERS)),
-        ("lan", "", True, (PEER, PEER)),
+        ("lan", "", True, (PEER, "trusted newcomers")),
+        ("gone", "", True, (PEER, "trusted newcomers")),
         ("gone", "relay", False, (PEER, "gone")),
+        ("gone", "relay", True, (PEER, "trusted gone")),
     ],
 )
 def test_a_range_answers_for_its_strangers_and_any_other_stranger_for_itself_and_both_with_all_from_there(

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from waggle.swarm.sources import HIDDEN, RELAYED
+from waggle.tasks.group import NEWCOMERS
 
 Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
 Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
@@ -12,6 +13,8 @@ Payers = tuple[Party, Party]  # who answers for something, and all together with
 PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one has to give
 WORK_RATE, WORK_BURST = 1 / 20, 2.0  # seconds of the verifier's: an honest record takes a twentieth of one
 TOGETHER = 4.0  # times as much of both: all from one place
+FRIENDS = frozenset({f"trusted {RELAYED}", f"trusted {NEWCOMERS}"})  # those trusted who are of no address range, unless gone
+MORE = 2.5  # times as much as any other crowd, for these: half of the verifier's time
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
@@ -73,7 +76,7 @@ class Joint:
         """Count so much, which may be more than is left."""
         own, together = payers
         self._own.charge(own, cost)
-        self._all.charge(together, cost)
+        self._all.charge(together, cost / MORE if together in FRIENDS else cost)
 
 
 class Accounts:

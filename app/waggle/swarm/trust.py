@@ -67,16 +67,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Who answers for what is pulled, and the verifier's time, and together with whom: see `Joint`.
 
         An address range has one owner: all its strangers are one payer, and those trusted, who pay for themselves, have a bound
-        together with them. Strangers who are relayed, or at home, know nothing of each other: each pays for itself, and only a
-        crowd rests as a whole; those trusted there pay alone, or a few slow ones would make all others rest. A name never met is
-        made faster than a connection: what comes under it costs nobody relayed.
+        together with them. Those who are relayed, or at home, know nothing of each other: each pays for itself, and only a
+        crowd rests as a whole, of strangers, or of those trusted: these have more (see `FRIENDS`), for a few slow ones must not
+        make all others rest. A name never met is made faster than a connection: what comes under it costs nobody relayed.
         """
         if self.source not in ("", RELAYED):
             return self.id if self.trusted else self.source, self.source
-        if self.trusted:
-            return self.id, self.id
         gone = self.connection == "gone" and self.source == RELAYED
-        return self.id, self.connection if gone else self.source or NEWCOMERS
+        crowd = self.connection if gone else self.source or NEWCOMERS
+        return self.id, f"trusted {crowd}" if self.trusted else crowd
 
     @property
     def barren(self) -> bool:
