@@ -3,6 +3,8 @@
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,23 @@ async def test_a_seed_that_did_not_say_is_asked_again(
         finally:
             await connection.close()
     assert len(asked) >= 2
+
+
+async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Identity) -> None:
+    asked: list[bytes] = []
+
+    async def no(peer_id: bytes, _port: int) -> bool:
+        asked.append(peer_id)
+        return False
+
+    connection = Connection(options(), identity, Services(), lambda news: None)
+    connection._port = free_port()
+    dht: Any = SimpleNamespace(is_reached_by=no)
+    steady, *passing = (Connected(bytes([number]) * 38, "", relayed=False) for number in range(100))
+    for peer in passing:
+        await connection._find_way(dht, [steady, peer])
+    assert asked == [steady.peer_id, *(peer.peer_id for peer in passing)]
+    assert set(connection._asked) == {steady.peer_id, passing[-1].peer_id}
 
 
 async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(

@@ -77,7 +77,7 @@ class Connection:
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
         self._full = False  # it is, because it took too much memory
-        self._asked: dict[bytes, float] = {}  # whether they can call us, and when they may be asked again
+        self._asked: dict[bytes, float] = {}  # of those connected: whether they can call us, and when they may be asked again
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -204,6 +204,8 @@ class Connection:
         # Seeds alone, where there are any: what a neighbour at home says is true at home only, and a stranger may lie.
         seeds = self._seeds()
         now = time.monotonic()
+        connected = {peer.peer_id for peer in peers}
+        self._asked = {peer_id: until for peer_id, until in self._asked.items() if peer_id in connected}
         here = [peer.peer_id for peer in peers if not peer.relayed and self._asked.get(peer.peer_id, now) <= now]
         asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
         answers = await asyncio.gather(*(_answer(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
