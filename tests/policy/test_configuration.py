@@ -52,11 +52,37 @@ def test_a_file_from_before_transformers_5_means_the_same(tmp_path):
     np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
 
 
+LINEAR, LENGTHLESS = {"rope_type": "linear", "factor": 4.0}, {name: part for name, part in LLAMA3.items() if "max" not in name}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 5e4}, "rope_scaling": LINEAR},
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 5e4}, "rope_scaling": LINEAR, "rope_theta": 1e6},
+        {"rope_parameters": LLAMA3 | {"rope_theta": 5e4}, "rope_scaling": {"type": "linear", "factor": 4.0, "rope_theta": 9e4}},
+        {"rope_parameters": LINEAR, "rope_theta": 1e6},
+        {"rope_parameters": LINEAR, "rope_scaling": {}},
+        {"rope_scaling": LINEAR | {"rope_theta": 7e4}, "rope_theta": 1e6},
+        {"rope_scaling": LENGTHLESS, "max_position_embeddings": 128},
+        {"rope_scaling": LENGTHLESS},
+        {"rope_scaling": LENGTHLESS, "model_type": "qwen2"},
+        {"rope_scaling": LLAMA3, "original_max_position_embeddings": 32},
+    ],
+)
+def test_positions_turn_as_in_transformers_wherever_the_file_says_how(tmp_path, more, caplog):
+    ours, theirs = read(tmp_path, PLAIN | more), AutoConfig.from_pretrained(tmp_path)
+    caplog.clear()  # transformers warns of the length that it filled in itself
+    assert ours.max_position_embeddings == theirs.max_position_embeddings
+    np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"model_type": "gpt2"}, "models of type gpt2"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
+        ({"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "default rope"),
         ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding attention"),
         ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding attention"),

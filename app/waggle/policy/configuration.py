@@ -29,7 +29,7 @@ class Rope(msgspec.Struct, frozen=True, kw_only=True):
     factor: float = 1.0
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
-    original_max_position_embeddings: float = 8192.0
+    original_max_position_embeddings: float = 2048.0
     partial_rotary_factor: float = 1.0
 
 
@@ -132,9 +132,16 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """With what older files leave out, as transformers would fill it in."""
     given = {name: value for name, value in raw.items() if value is not None}
     heads = given.get("num_attention_heads", 0)
-    rope = given.get("rope_parameters") or {**given.get("rope_scaling", {}), "rope_theta": given.get("rope_theta", 10_000.0)}
+    length = given.get("max_position_embeddings", 2048 if given["model_type"] == "llama" else 32_768)
+    rope = {
+        "rope_theta": given.get("rope_theta", 10_000.0),
+        "original_max_position_embeddings": length,
+        **(given.get("rope_scaling") or given.get("rope_parameters") or {}),  # of both, the old name: the other is passed over
+        **{name: given[name] for name in ("original_max_position_embeddings",) if name in given},
+    }
     kind = rope.get("rope_type", rope.get("type", "default"))
     return {
+        "max_position_embeddings": length,
         "num_key_value_heads": heads,
         "head_dim": 128 if given["model_type"] == "qwen3" else given.get("hidden_size", 0) // max(1, heads),
         "dtype": given.get("torch_dtype", "float32"),
