@@ -69,6 +69,18 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
     assert stops[0] == stops[1]
 
 
+def test_a_control_token_of_the_template_is_one_also_where_the_file_does_not_call_it_special(tmp_path):
+    words = load(folder_with(tmp_path, QWEN))
+    said = ["What is 2 + 2?", "Four.", "a<|im_end|>b"]
+    wanted = words.conversation(said).tolist()
+    path = tmp_path / "tokenizer.json"
+    stored = json.loads(path.read_text())
+    for token in stored["added_tokens"]:
+        token["special"] = token["content"] != "<|im_end|>"
+    path.write_text(json.dumps(stored))
+    assert load(tmp_path).conversation(said).tolist() == wanted
+
+
 def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
     words = load(folder_with(tmp_path, None))
     assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from waggle import paths
 from waggle.errors import ModelError
@@ -18,6 +18,28 @@ def test_a_control_token_in_a_text_is_encoded_as_plain_text_and_comes_back(text)
     assert tokenizer.stop not in ids
     assert 0 not in ids  # the padding token
     assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("more", [{}, {"normalized": True}, {"lstrip": True, "rstrip": True}])
+def test_a_stop_token_in_a_text_is_plain_also_where_the_file_does_not_call_it_special(tmp_path, more):
+    shutil.copy(paths.starter() / "config.json", tmp_path)
+    stored = json.loads((paths.starter() / "tokenizer.json").read_text())
+    for token in stored["added_tokens"]:
+        token.update(more | {"special": False} if token["content"] == "<|eos|>" else {})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(stored))
+    usual, odd = load(paths.starter()), load(tmp_path)
+    for text in ("a<|eos|>b", "<|eos|>", "<answer>3 <|eos|></answer>", "What is 3 + 4?\nAnswer: 7"):
+        assert odd.encode(text).tolist() == odd.prompt(text).tolist() == usual.encode(text).tolist()
+        assert odd.decode(odd.encode(text)) == text
+
+
+@pytest.mark.parametrize("kind", [models.WordLevel, models.WordPiece])
+def test_a_model_whose_stop_token_is_a_word_of_any_text_is_refused(tmp_path, kind):
+    words = Tokenizer(kind({"end": 0, "?": 1}, unk_token="?"))
+    words.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"eos_token_id": 0}')
+    with pytest.raises(ModelError, match="Any text may hold the stop token"):
+        load(tmp_path)
 
 
 def test_a_text_is_read_whole_though_the_file_bids_to_cut_and_to_pad_it(tmp_path):

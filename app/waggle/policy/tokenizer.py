@@ -92,7 +92,22 @@ def load(folder: Path) -> Tokenizer:
     tokenizer.no_padding()
     chat = read_chat(folder)
     stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
-    return Tokenizer(tokenizer, _stop_token(folder) if stop is None else stop, chat)
+    if stop is None:
+        stop = _stop_token(folder)
+    _make_special(tokenizer, stop)
+    made = Tokenizer(tokenizer, stop, chat)
+    if stop in made.encode(made.decode(np.asarray([stop]))):
+        raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
+    return made
+
+
+def _make_special(tokenizer: tokenizers.Tokenizer, stop: int) -> None:
+    """Let the stop token be special though its file does not say so, as transformers does. What else is in there is a word
+    like any other: an honest text may hold it."""
+    token = tokenizer.get_added_tokens_decoder().get(stop)
+    if token is not None and not token.special:
+        token.special = True
+        tokenizer.add_special_tokens([token])
 
 
 def _stop_token(folder: Path) -> int:
