@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 from waggle import cuda_pack
 from waggle.errors import ModelError
+from waggle.policy import configuration
 from waggle.policy.tokenizer import Tokenizer
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
@@ -75,7 +76,7 @@ def open_policy(
 
     `short` is told, in one sentence, when memory ran short and less runs together from then on.
     """
-    tokenizer = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder, rows=configuration.read(folder).vocab_size)  # beyond them MLX reads anything, or crashes
     choice = choose(device)
     policy = _policy(folder, choice, threads, training or Training(), short)
     return Opened(

@@ -44,6 +44,14 @@ class Tokenizer:
         return self._between(self._turn, [text])
 
     @property
+    def largest(self) -> int:
+        """The largest id that a text, a prompt or an answer can hold."""
+        words = self._tokenizer.get_vocab(with_added_tokens=False).values()
+        added = (token for token, each in self._tokenizer.get_added_tokens_decoder().items() if not each.special)
+        framed = (token for piece in (self._first, *self._turn) for token in piece.tolist())
+        return int(max([self.stop, *words, *added, *framed]))
+
+    @property
     def taught_to_chat(self) -> bool:
         return self._chat is not None
 
@@ -79,8 +87,8 @@ class Tokenizer:
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
 
 
-def load(folder: Path) -> Tokenizer:
-    """The words of a transformers folder; raises ModelError."""
+def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
+    """The words of a transformers folder; raises ModelError, also where they hold a token beyond the `rows` of the embedding."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
@@ -98,6 +106,8 @@ def load(folder: Path) -> Tokenizer:
     made = Tokenizer(tokenizer, stop, chat)
     if stop in made.encode(made.decode(np.asarray([stop]))):
         raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
+    if made.largest >= rows:
+        raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
     return made
 
 
