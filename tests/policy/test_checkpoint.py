@@ -1,6 +1,7 @@
 """Checkpoints: what is written is found again, what is damaged is set aside."""
 
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,12 +51,18 @@ def test_the_newest_checkpoint_is_restored_and_three_are_kept(policy, root):
     assert sorted(path.name for path in root.iterdir()) == ["r00000003", "r00000004", "r00000005"]
 
 
+def rewrite(folder: Path, old: bytes, new: bytes) -> None:
+    """Let the state say something else, with sums that agree."""
+    told, sums = folder / "state.json", folder / "SHA256SUMS"
+    before = checkpoint._sum(told)
+    assert old in told.read_bytes()
+    told.write_bytes(told.read_bytes().replace(old, new, 1))
+    sums.write_text(sums.read_text().replace(before, checkpoint._sum(told)))
+
+
 def test_what_a_newer_version_added_to_a_state_is_passed_over(policy, root):
     save(root, policy, state(1))
-    told, sums = root / "r00000001/state.json", root / "r00000001/SHA256SUMS"
-    before = checkpoint._sum(told)
-    told.write_bytes(told.read_bytes().replace(b"{", b'{"weather": "fine",', 1))
-    sums.write_text(sums.read_text().replace(before, checkpoint._sum(told)))
+    rewrite(root / "r00000001", b"{", b'{"weather": "fine",')
     saved, aside = load_newest(root, policy, "b")
     assert (saved, aside) == (state(1), [])
 
@@ -181,9 +188,13 @@ def test_a_state_that_names_its_model_in_the_short_way_is_gone_on_with(policy, r
         load_newest(root, policy, "c" + 16 * "0")
 
 
-def test_a_checkpoint_of_a_newer_waggle_is_refused_in_words_and_left_alone(policy, root, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", 1)
-    save(root, policy, Saved(format=2, round=1, step=0, epoch=1, charter="c", base="b"))
-    with pytest.raises(CheckpointError, match="newer Waggle"):
-        load_newest(root, policy, "b")
-    assert [path.name for path in root.iterdir()] == ["r00000001"]
+@pytest.mark.parametrize(("old", "new"), [(b"{", b"{"), (b'"full"', b'"galore"'), (b'"step"', b'"steps"')])
+def test_checkpoints_of_a_newer_waggle_are_refused_in_words_and_left_alone(policy, root, old, new):
+    for number in (1, 2, 3):
+        save(root, policy, state(number))
+        rewrite(root / f"r0000000{number}", b'"format": 1', b'"format": 3')
+        rewrite(root / f"r0000000{number}", old, new)
+    for refused in (lambda: load_newest(root, policy, "b"), lambda: checkpoint.newest(root, "b")):
+        with pytest.raises(CheckpointError, match="newer Waggle"):
+            refused()
+    assert sorted(path.name for path in root.iterdir()) == ["r00000001", "r00000002", "r00000003"]

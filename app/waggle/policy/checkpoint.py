@@ -55,6 +55,12 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     completions: int = 0
 
 
+class _Said(msgspec.Struct, frozen=True):
+    """What can be read of a state of any format, whatever else is in it."""
+
+    format: int = 1
+
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -168,6 +174,7 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
     for unfinished in root.glob(".writing-*"):
         shutil.rmtree(unfinished, ignore_errors=True)
     for folder in _folders(root):
+        _require_understood(folder)
         try:
             saved = _verified(folder)
         except CheckpointError as error:
@@ -201,6 +208,7 @@ def arrays(folder: Path) -> tuple[Arrays, Arrays]:
 def newest(root: Path, base: str) -> tuple[Path, Saved]:
     """The newest checkpoint that is whole, read without touching anything: an engine may be at work. Raises CheckpointError."""
     for folder in _folders(root):
+        _require_understood(folder)
         try:
             saved = _verified(folder)
         except CheckpointError:  # the engine sets it aside when it starts, and says so
@@ -241,10 +249,17 @@ def _require_method(folder: Path, saved: Method, wanted: Method) -> None:
         )
 
 
+def _require_understood(folder: Path) -> None:
+    """Raise CheckpointError for what a newer Waggle wrote: it may say anything there, and is not damaged."""
+    with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` says what is wrong with it
+        if msgspec.json.decode((folder / STATE).read_bytes(), type=_Said).format > FORMAT:
+            raise CheckpointError(
+                f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
+            )
+
+
 def _require_ours(folder: Path, saved: Saved, base: str) -> None:
-    """Raise CheckpointError for what a newer Waggle wrote, or what belongs to another model."""
-    if saved.format > FORMAT:
-        raise CheckpointError(f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it.")
+    """Raise CheckpointError for what belongs to another model."""
     if not is_of(saved, base):
         raise CheckpointError(
             f"The saved state in {folder} belongs to another model.",
