@@ -19,11 +19,23 @@ QWEN = (
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
 )
 LLAMA = (
-    "{{- bos_token }}{%- if strftime_now is defined %}{{- strftime_now('%d') }}{%- endif %}{%- for message in messages %}"
+    "{{- bos_token }}{%- if strftime_now is defined %}{%- set date = strftime_now('%d %b %Y') %}{%- else %}"
+    "{%- set date = '26 Jul 2024' %}{%- endif %}{{- date + '\\n\\n' }}{%- for message in messages %}"
     "{{- '<|im_start|>' + message['role'] + '\\n\\n' + message['content'] | trim + '<|im_end|>' }}{%- endfor %}"
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n\\n' }}{%- endif %}"
 )
+SMOL = (
+    "{% set today = strftime_now('%d %b %Y') %}{{ '<|im_start|>system\\nToday is ' ~ today ~ '<|im_end|>\\n' }}"
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}{% if message.role == 'assistant' %}"
+    "{% generation %}{% set today = '' %}{{ message.content + '<|im_end|>\\n' }}{% endgeneration %}"
+    "{% else %}{{ message.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}{{ today }}"
+    "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
 TEXT = "What is 2 + 2?\nAnswer:"
+
+
+def on_that_day(template: str) -> str:
+    return template.replace("strftime_now('%d %b %Y')", "'26 Jul 2024'")
 
 
 def folder_with(tmp_path: Path, template: str | None) -> Path:
@@ -39,26 +51,26 @@ def folder_with(tmp_path: Path, template: str | None) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("template", [QWEN, LLAMA])
+@pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
 @pytest.mark.parametrize("own_file", [False, True])
 def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file):
     folder = folder_with(tmp_path, None if own_file else template)
     if own_file:
         (folder / "chat_template.jinja").write_text(template)
-    dateless = template.replace("strftime_now is defined", "false")
     theirs = PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>", chat_template=dateless
-    )
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
+        chat_template=on_that_day(template),
+    )  # fmt: skip
     wanted = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
     assert load(folder).prompt(TEXT).tolist() == wanted
 
 
-@pytest.mark.parametrize("template", [QWEN, LLAMA])
+@pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
 def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_plain_text(tmp_path, template):
-    folder = folder_with(tmp_path, template.replace("strftime_now is defined", "false"))
+    folder = folder_with(tmp_path, template)
     theirs = PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
-        chat_template=template.replace("strftime_now is defined", "false"),
+        chat_template=on_that_day(template),
     )  # fmt: skip
     said = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
     turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(said)]

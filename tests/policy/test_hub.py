@@ -157,6 +157,22 @@ def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_
     assert not (tmp_path / "bees/.downloading-tiny").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("chat_template.jinja", b"{% for", "The chat template in"),
+        ("tokenizer.json", b"{", "The tokenizer in"),
+        ("config.json", b'{"vocab_size": 9}', "do not fit it"),
+    ],
+)
+def test_a_model_whose_words_cannot_be_used_is_refused_before_its_weights_come(hub, tmp_path, name, content, why):
+    files = hub.repositories[NAME]
+    files[name] = json.dumps(json.loads(files[name]) | json.loads(content)).encode() if name == "config.json" else content
+    assert why in refused(hub, tmp_path).title
+    assert hub.asked_of("model.safetensors") == []
+    assert not part_of(tmp_path).parent.exists()
+
+
 def test_a_download_that_goes_on_while_memory_is_short_is_refused_and_kept(hub, tmp_path):
     def full(_folder: Path) -> None:
         raise ModelError("This model does not fit.", "Close other programs.")

@@ -1,23 +1,26 @@
 """The chat template of a model that was taught to chat: what stands before and after a person's words, rendered in a sandbox.
 
 A template comes with the model, from strangers, and is a program: it runs in Jinja's sandbox, as in transformers, once, with a
-mark in the place of all that is said. So no question or answer ever reaches it. Left out: tools, and the date, so that equal
-questions are equal prompts on every day.
+mark in the place of all that is said. So no question or answer ever reaches it. Left out: tools, and today's date: it is always
+the same day, so that equal questions are equal prompts.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Template, TemplateError
-from jinja2.ext import loopcontrols
+from jinja2 import Template, TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from waggle.errors import ModelError
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
+DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,21 @@ def _text(token: Any) -> str:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
     made.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     made.globals["raise_exception"] = _refuse
+    made.globals["strftime_now"] = DATE.strftime
     return made
+
+
+class _Generation(Extension):
+    """What stands between `generation` and `endgeneration`, as it is: transformers marks there what the model says."""
+
+    tags = {"generation"}  # noqa: RUF012 - as Jinja has it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
 def _refuse(message: str) -> None:

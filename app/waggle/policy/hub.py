@@ -161,10 +161,13 @@ class _Download:
         self._here = sum(_size(unfinished, file) for file in plan.files)
         _require_room(unfinished, self._total - self._here, self._model.repository)
         for file in plan.files:
+            if file.name in (WEIGHTS, INDEX):  # the first of the large ones
+                self._require(_words)
             if not (unfinished / file.name).is_file():
                 self._get(file, plan.commit)
             if file.name == "config.json":
-                self._require_known()
+                self._require(configuration.read)
+                self._require(self._examine)
         os.replace(unfinished, self._model.folder)
         return self._model.folder
 
@@ -186,11 +189,10 @@ class _Download:
         paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
 
-    def _require_known(self) -> None:
-        """Refuse, before the weights come, what would be computed wrongly, or does not fit."""
+    def _require(self, check: Callable[[Path], object]) -> None:
+        """Refuse, before the weights come, what would be computed wrongly, or not understood, or does not fit."""
         try:
-            configuration.read(self._model.unfinished)
-            self._examine(self._model.unfinished)
+            check(self._model.unfinished)
         except ModelError:
             if not any(self._model.unfinished.glob("*.safetensors*")):  # else it fitted once, and may again tomorrow
                 shutil.rmtree(self._model.unfinished, ignore_errors=True)
@@ -226,6 +228,12 @@ class _Download:
         with http_stream_backoff("GET", url, headers=sent, timeout=10.0, retry_on_exceptions=()) as response:
             hf_raise_for_status(response)
             yield response
+
+
+def _words(folder: Path) -> object:
+    from waggle.policy import tokenizer
+
+    return tokenizer.load(folder, rows=configuration.read(folder).vocab_size)
 
 
 def plan_of(found: "ModelInfo") -> Plan:
