@@ -61,7 +61,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         sit = Sitting(node(verifier), replace(RULES, context=context), swarm, nothing, clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(SheetsMarked)
-        published = sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id, now=NOW)
+        published = sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
         sheet.require_exam(published, exam)
         read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
         assert [bool(answer.text) for answer in published.answers] == read

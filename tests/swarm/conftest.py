@@ -1,7 +1,8 @@
 """One charter and one verifier for all tests of the swarm; nodes that are closed whatever happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,9 @@ async def start(tmp_path: Path, charter: Charter, verifier: Verifier) -> AsyncIt
     """Start a node: `await start("name", seeds=(...))`."""
     nodes: list[SwarmNode] = []
 
-    async def start_one(name: str, **changes: object) -> Live:
+    async def start_one(name: str, *, clock: Callable[[], float] = time.time, **changes: object) -> Live:
         ear, identity = Ear(), fresh_identity(tmp_path, name)
-        node = SwarmNode(options(**changes), charter, identity, verifier, ear)
+        node = SwarmNode(options(**changes), charter, identity, verifier, ear, clock)
         nodes.append(node)
         await node.start()
         return Live(node, identity, ear)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from swarm.live import Ear, answered, fresh_identity, options, question_ids, serving, share
+from swarm.live import Ear, answered, be_of_use, fresh_identity, options, question_ids, serving, share
 from waggle.errors import CharterError, SwarmError
 from waggle.swarm import admission, directory
 from waggle.swarm import announcement as announcements
@@ -153,6 +153,29 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
             for node in nodes:
                 await node.close()
             await dht.close()
+
+
+async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_offence(
+    private: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    member, late = (fresh_identity(tmp_path, name) for name in ("member", "late"))
+    ear = Ear()
+    giver = SwarmNode(options(key=KEY), private, member, verifier, Ear())
+    await giver.start()
+    reader = SwarmNode(options(key=KEY, seeds=tuple(await giver.addresses())), private, late, verifier, ear)
+    try:
+        share(giver, answered(private, verifier, member.peer_id, question_ids(private, verifier, member.peer_id, 1)))
+        await reader.start()
+        await ear.hear(GroupsArrived)  # so it announces
+        be_of_use(reader._trust, member.peer_id)
+        reader._admission._clock = lambda: time.time() - MAX_LIFETIME_S
+        assert await reader._gathering._hear(reader._connection, member.peer_id) is None
+        assert member.peer_id in reader._gathering._silent, "it rests"
+        assert ear.all(RecordDropped) == []
+        assert reader._trust.of(member.peer_id).trusted
+    finally:
+        await reader.close()
+        await giver.close()
 
 
 def test_the_guard_of_a_private_swarm_keeps_its_directory_for_members(private: Charter, identity: Identity) -> None:

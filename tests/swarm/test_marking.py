@@ -10,6 +10,7 @@ import pytest
 
 from swarm.live import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
 from swarm.test_sheet import packed
+from waggle.errors import VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, sheet
 from waggle.swarm.announcement import Announcement
@@ -17,7 +18,7 @@ from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.marking import right_of
 from waggle.swarm.marks import Comparison, Entrant
-from waggle.swarm.news import RecordDropped, SheetsMarked, TrafficCounted
+from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.offers import Offer
 from waggle.swarm.quota import TOGETHER, Joint
@@ -27,7 +28,7 @@ from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam, exam_of
 from waggle.tasks.group import Completion, Group
-from waggle.tasks.questions import epoch_at
+from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.verifier import Verifier
 
 
@@ -190,6 +191,54 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
     assert reader.ear.all(SheetsMarked) == []
 
 
+async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam) -> None:
+    slow = await start_at_work("slow", seeds=(seed_address,), leaderboard=True)
+    published(slow.node, verifier, exam, 5)
+    await slow.ear.hear(SheetsMarked)
+    reader = await start_at_work("reader", seeds=await slow.node.addresses(), clock=lambda: time.time() + 2 * EPOCH_SECONDS)
+    marking, trust, origin = reader.node._marking, reader.node._trust, slow.identity.peer_id
+    await reader.ear.hear(GroupsArrived, lambda news: news.origin == origin)
+    be_of_use(trust, origin)
+
+    marking.heard({origin: naming(slow.node._marking.own[0], reader.node._charter)})
+    await marking._look(reader.node._connection)
+
+    assert origin in marking._read, "it was fetched, and is not fetched again"
+    assert reader.ear.all(RecordDropped) == []
+    assert trust.of(origin).trusted
+    assert marking.marks.sheets == 0
+
+
+async def test_a_sheet_that_nobody_would_mark_any_more_is_not_named(start: Start, verifier: Verifier, exam: Exam) -> None:
+    now = [time.time()]
+    live = await start("slow", leaderboard=True, clock=lambda: now[0])
+    published(live.node, verifier, exam, 5)
+    await live.ear.hear(SheetsMarked)
+    named = live.node._marking.own[1]
+    assert named
+    now[0] += 2 * EPOCH_SECONDS
+    assert live.node._marking.own == (b"", b"")
+    assert live.node._marking.get(named), "whoever heard of it before may ask"
+
+
+async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
+    start: Start, charter: Charter, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
+    marking = reader.node._marking
+    blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest)
+    monkeypatch.setattr(marking, "_lodged", lambda sha256: blob)
+
+    def fail(_ids: object) -> None:
+        raise VerifierError("The judging process keeps dying.")
+
+    monkeypatch.setattr(marking._verifier, "questions", fail)
+    marking.heard({writer.peer_id: naming(blob, charter)})
+    await marking._look(reader.node._connection)
+    assert writer.peer_id in marking._read
+    assert reader.ear.all(RecordDropped) == []
+
+
 async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
     """Why a liar's sheet was dropped."""
 
@@ -284,5 +333,5 @@ def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, e
         origin=identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="m",
         answers=tuple(truths(verifier, exam, 9)),
     )  # fmt: skip
-    read = sheet.read(sheet.signed(made, charter, identity), charter, origin=identity.peer_id, now=time.time())
+    read = sheet.read(sheet.signed(made, charter, identity), charter, origin=identity.peer_id)
     assert right_of(read, exam, verifier) == right_of(made, exam, verifier) == 9

@@ -165,18 +165,16 @@ class Gathering:
             said = greeting.read(blob)
             self._trust.greeted(peer_id, greeting.refusal(said, self._digest))
             if said.announced and said.charter == self._digest:
-                return self._member(announcements.read(said.announced, peer_id), peer_id)
+                announced = announcements.read(said.announced, peer_id)
+                if self._admission.admits(peer_id, announced.certificate):
+                    return announced
+                self._silent[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
         except PeerAway:  # the directory may know of it
             self._silent[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted and told; the others are heard
             self._silent[peer_id] = time.monotonic() + REST_S
             self._reject(peer_id, bad.title)
         return None
-
-    def _member(self, announced: Announcement, peer_id: bytes) -> Announcement:
-        if not self._admission.admits(peer_id, announced.certificate):
-            raise BadRecord("no member of this private swarm")
-        return announced
 
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))

@@ -36,6 +36,7 @@ SLOWER = 10.0  # times the tempo, between two looks: an exam stands for ten minu
 ASKED = 8  # peers at one look
 SLOWEST = 60.0  # times the tempo, before a peer that did not give its sheet is asked again
 KEEP_S = 60.0  # between two writings of the marks
+NONE = b"", b""  # no sheet, and its sha256
 
 
 class Marking:
@@ -57,18 +58,23 @@ class Marking:
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self.on = options.leaderboard
-        self.own = b"", b""  # our newest sheet and its sha256; empty: there is none to give
         self.exams = Exams(verifier, charter)
         self.marks = Marks(ranked=charter.is_private, clock=clock, known=marks_kept.read(options.marks, clock()))
         self._options, self._charter, self._identity, self._admission = options, charter, identity, admission
         self._verifier, self._tell, self._clock = verifier, tell, clock
         self._trust, self._traffic, self._accounts, self._lodged = trust, traffic, accounts, lodged
+        self._own, self._own_epoch = NONE, 0
         self._news = self.marks.sheets > 0  # something was marked that nobody was told of
         self._kept = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
         self._named: dict[bytes, Announcement] = {}  # who named a sheet, at the last look into the directory
         self._resting: dict[bytes, float] = {}  # peer id -> not asked until, monotonic
         self._read: OrderedDict[bytes, bytes] = OrderedDict()  # peer id -> sha256 of the sheet that was read last
         self._judging: asyncio.Future[int] | None = None
+
+    @property
+    def own(self) -> tuple[bytes, bytes]:
+        """Our newest sheet and its sha256; empty where there is none that others would mark now."""
+        return self._own if sheet.is_current(self._own_epoch, self._clock()) else NONE
 
     async def run(self, connection: Door) -> None:
         """Look, ask, mark, wait; for ever."""
@@ -88,7 +94,7 @@ class Marking:
         """Take part from now on, or no more: then one's own sheet is given to nobody any more."""
         self.on = on
         if not on:
-            self.own = b"", b""
+            self._own = NONE
 
     def heard(self, announced: Mapping[bytes, Announcement]) -> None:
         """These announcements were seen just now."""
@@ -106,15 +112,16 @@ class Marking:
         """Give this sheet of ours to whoever asks. `right` is what our own verifier says of it."""
         if not self.on or not blob:
             return
-        self.own = blob, hashlib.sha256(blob).digest()
-        with suppress(BadRecord):  # made an epoch or more ago: the computer slept over it
-            own = sheet.read(blob, self._charter, origin=self._identity.peer_id, now=self._clock())
-            self._count(own, right)
+        with suppress(BadRecord):  # of an exam that has no questions under this charter
+            own = sheet.read(blob, self._charter, origin=self._identity.peer_id)
+            self._own, self._own_epoch = (blob, hashlib.sha256(blob).digest()), own.epoch
+            if self.own[0]:  # else the computer slept over it
+                self._count(own, right)
         self._say()
 
     def get(self, sha256: bytes) -> bytes:
         """The sheet of this hash, while it is given out."""
-        return self.own[0] if sha256 and sha256 == self.own[1] else b""
+        return self._own[0] if sha256 and sha256 == self._own[1] else b""
 
     async def _look(self, connection: Door) -> None:
         now, epoch = time.monotonic(), epoch_at(self._clock())
@@ -155,10 +162,10 @@ class Marking:
         self._remember(peer_id, said.sheet)
         if hashlib.sha256(blob).digest() != said.sheet:
             raise BadRecord("not the answer sheet that was named")
-        found = sheet.read(blob, self._charter, origin=peer_id, now=self._clock())
-        if not self._admission.admits(peer_id, found.certificate):
-            raise BadRecord("no member of this private swarm")
-        if self.marks.epoch_of(peer_id) < found.epoch:
+        found = sheet.read(blob, self._charter, origin=peer_id)
+        # Neither of these is an offence: what it names may be old by now, and its clock or ours may be wrong.
+        holds = sheet.is_current(found.epoch, self._clock()) and self._admission.admits(peer_id, found.certificate)
+        if holds and self.marks.epoch_of(peer_id) < found.epoch:
             await self._mark(found)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
@@ -186,8 +193,14 @@ class Marking:
             self._accounts.work.charge(self._trust.of(found.origin).payers, watch.seconds)
 
     def _right(self, found: Sheet, watch: Watch) -> int:
-        """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError."""
-        exam = self.exams.of(found.epoch)
+        """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError.
+
+        VerifierGone is our own trouble: so it is where the exam cannot be made, which holds no word of a peer's.
+        """
+        try:
+            exam = self.exams.of(found.epoch)
+        except (CharterError, VerifierError) as error:
+            raise VerifierGone(error.title, error.advice) from error
         with watch.turn(self._verifier):
             return right_of(found, exam, self._verifier)
 
