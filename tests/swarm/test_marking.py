@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from swarm.live import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
@@ -318,6 +319,67 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     marking.heard(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
     await marking._look(Asked())
     assert asked == [honest]
+
+
+async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
+    start_at_work: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    honest = await start_at_work("honest", leaderboard=True)
+    published(honest.node, verifier, exam, 9)
+    await honest.ear.hear(SheetsMarked)
+    reader = await start_at_work("reader", seeds=await honest.node.addresses(), patience=1.0)  # looks only when the test does
+    marking, origin, asked = reader.node._marking, honest.identity.peer_id, []
+
+    async def stay_silent(_peer_id: bytes, request: bytes) -> bytes:
+        asked.append(request)
+        return await asyncio.get_running_loop().create_future()
+
+    one_range = fresh_identity(tmp_path, "crowd")
+    crowd = await open_dht(options(), one_range, Services(payload=stay_silent), port=0)
+    try:
+        await crowd.connect((await reader.node.addresses())[0])
+        for known in (origin, one_range.peer_id):
+            await reader.ear.peer(known, lambda news: news.peer.connection != "gone")
+        silent = {os.urandom(len(origin)): os.urandom(32) for _ in range(500)}
+        names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
+        marking.heard({**names, origin: naming(honest.node._marking.own[0], charter)})
+        while marking.marks.epoch_of(origin) < 0 and len(asked) < 24:  # again where a busy computer was too late
+            await marking._look(reader.node._connection)
+    finally:
+        await crowd.close()
+    assert asked, "some of them were in the way"
+    assert [(mark.origin, mark.right) for mark in marking.marks.all()] == [(origin, 9)]
+    assert reader.ear.all(RecordDropped) == []
+
+
+async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
+    start: Start, charter: Charter, exam: Exam, tmp_path: Path
+) -> None:
+    reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
+    marking, trust = reader.node._marking, reader.node._trust
+    blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
+
+    class Called:
+        dht = property(lambda self: self)
+
+        async def pull(self, *_asked: object) -> bytes:
+            return blob
+
+        async def meet(self) -> None:
+            trust.connected({writer.peer_id: ("direct", "8.8.4.0/24")})
+
+    marking.heard({writer.peer_id: naming(blob, charter)})
+    await marking._look(Called())
+    assert [mark.source for mark in marking.marks.all()] == ["8.8.4.0/24"]
+
+
+async def test_trusted_ones_are_asked_before_strangers_from_the_same_place(start: Start, charter: Charter) -> None:
+    reader = await start("reader")
+    crowd = [number.to_bytes(38, "big") for number in range(100)]
+    for peer_id in crowd[90:]:
+        be_of_use(reader.node._trust, peer_id)
+    turns = reader.node._marking._in_turn([(peer_id, naming(b"sheet", charter)) for peer_id in crowd])
+    assert {peer_id for peer_id, _ in turns[:10]} == set(crowd[90:])
 
 
 def naming(blob: bytes, charter: Charter) -> Announcement:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
+
 from waggle.swarm import marks_kept
 from waggle.swarm.identity import PEER_ID_PREFIX
-from waggle.swarm.marks import KEPT, MAX_NODES, PLACES, RECENT, Mark, Marks
+from waggle.swarm.marks import FARTHEST, KEPT, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
 
 
 def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> Mark:
@@ -91,9 +93,9 @@ def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) 
     path, now = tmp_path / "ab.msgpack", 1000 * 600.0
     assert marks_kept.read(path, now) == []
     known = Marks(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
-    marks_kept.write(path, known.newest(marks_kept.MOST))
+    marks_kept.write(path, known.all())
     again = marks_kept.read(path, now)
-    assert len(again) == marks_kept.MOST
+    assert len(again) == len(known.all()) == MAX_MARKS
     assert min(mark.epoch for mark in again) > 0, "the oldest are let go"
     assert Marks(ranked=True, known=again).comparison().entrants == known.comparison().entrants
     assert path.stat().st_size < marks_kept.MAX_BYTES
@@ -111,3 +113,62 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     path.write_bytes(b"\x91nonsense")
     assert marks_kept.read(path, 0.0) == []
     assert path.with_suffix(".damaged").read_bytes() == b"\x91nonsense"
+
+
+def test_one_range_leaves_the_others_their_places_models_and_axis() -> None:
+    marks = Marks(ranked=False)
+    for epoch in range(8):
+        for node in range(8):
+            marks.add(mark(node, epoch, right=8, round_number=100 * epoch, model=f"model {node}"))
+            marks.add(mark(100 + node, epoch, right=8, round_number=100 * epoch, model="shared"))
+    honest = marks.comparison().curves
+    for name in range(2 * MAX_NODES):
+        model = f"invented {name}" if name % 2 else "shared"
+        marks.add(crowded(1000 + name, 8, "8.8.4.0/24", round_number=100 * (name % 8), model=model))
+    told = marks.comparison()
+    assert len(told.entrants) == MAX_NODES
+    assert {each.model for each in told.curves} == {"shared", *(f"model {node}" for node in range(7))}
+    (drawn,) = [each for each in told.curves if each.model == "shared"]
+    (before,) = [each for each in honest if each.model == "shared"]
+    assert [each.round for each in drawn.points] == [each.round for each in before.points]
+    for point, as_before in zip(drawn.points, before.points, strict=True):
+        assert point.right == as_before.right, "everything honest counts"
+        assert point.total - as_before.total <= as_before.total / 4, "all names of one range have a fifth at most"
+    assert all(marks.epoch_of(mark(node, 0).origin) == 7 for node in (*range(8), *range(100, 108)))
+
+    for name in range(MAX_NODES):
+        marks.add(crowded(3000 + name, 8, "8.8.4.0/24", round_number=2**40, model="shared"))
+    assert all(point.round <= FARTHEST * 700 for each in marks.comparison().curves for point in each.points)
+
+
+def test_whoever_has_most_marks_makes_room_for_more() -> None:
+    marks = Marks(ranked=False)
+    for epoch in range(KEPT):
+        for node in range(8):
+            marks.add(mark(node, epoch))
+        for node in range(30):
+            marks.add(crowded(1000 + node, epoch, "8.8.4.0/24"))
+    kept = marks.all()
+    assert len(kept) == MAX_MARKS
+    assert sum(not each.source for each in kept) == 8 * KEPT
+    assert len({each.origin for each in kept}) == 38
+    for node in range(8, MAX_NODES - 30):
+        marks.add(mark(node, KEPT))
+    assert len(marks.all()) == MAX_MARKS
+    assert len(marks.comparison().entrants) == MAX_NODES
+
+
+def test_a_node_that_loses_its_only_mark_is_forgotten() -> None:
+    marks = Marks(ranked=False)
+    for node in range(99):
+        for epoch in range(100):
+            marks.add(mark(node, epoch))
+    for node in range(101):
+        marks.add(crowded(1000 + node, 1, "8.8.4.0/24"))
+    assert len(marks.all()) == MAX_MARKS
+    assert len(marks.comparison().entrants) == 199
+
+
+def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model: str = "a") -> Mark:
+    """One that is all wrong, from an address range."""
+    return msgspec.structs.replace(mark(node, epoch, right=0, round_number=round_number, model=model), source=source)

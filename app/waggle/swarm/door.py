@@ -7,6 +7,7 @@ from typing import Protocol
 
 from waggle.swarm.dht import Connected, PeerAway
 from waggle.swarm.traffic import Traffic
+from waggle.swarm.trust import Standing, Trust
 
 DEPOSIT = 16_384  # bytes that a pull costs which brings nothing; through a gateway every pull, beside what it brings
 
@@ -58,6 +59,14 @@ class Door(Protocol):
     async def run(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+async def standing_of(peer_id: bytes, trust: Trust, door: Door) -> Standing:
+    """The standing of a peer that gave something: where it was dialled for that, it is met first, to see where it is."""
+    if trust.of(peer_id).connection == "gone":
+        with suppress(PeerAway):
+            await door.meet()
+    return trust.of(peer_id)
 
 
 async def fetch(

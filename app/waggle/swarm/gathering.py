@@ -16,7 +16,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import end
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.door import Door, fetch
+from waggle.swarm.door import Door, fetch, standing_of
 from waggle.swarm.judging import Judged, Watch, judge
 from waggle.swarm.news import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.swarm.options import SwarmOptions
@@ -222,10 +222,7 @@ class Gathering:
 
     async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
-        if self._trust.of(origin).connection == "gone":  # it was dialled for this pull: see where it is
-            with suppress(PeerAway):
-                await connection.meet()
-        payers, watch = self._trust.of(origin).payers, Watch()
+        payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
         if self._held() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
             return
         self._remember((origin, announced.sha256))

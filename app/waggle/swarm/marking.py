@@ -7,8 +7,8 @@ import asyncio
 import hashlib
 import random
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
@@ -16,13 +16,13 @@ from waggle.swarm import marks_kept, sheet
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.door import Door, fetch
+from waggle.swarm.door import Door, fetch, standing_of
 from waggle.swarm.identity import Identity
 from waggle.swarm.judging import Watch
 from waggle.swarm.marks import MAX_NODES, Mark, Marks
 from waggle.swarm.news import News, RecordDropped, SheetsMarked
 from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Accounts
+from waggle.swarm.quota import Accounts, Party
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
@@ -116,7 +116,7 @@ class Marking:
             own = sheet.read(blob, self._charter, origin=self._identity.peer_id)
             self._own, self._own_epoch = (blob, hashlib.sha256(blob).digest()), own.epoch
             if self.own[0]:  # else the computer slept over it
-                self._count(own, right)
+                self._count(own, right, "")
         self._say()
 
     def get(self, sha256: bytes) -> bytes:
@@ -129,13 +129,13 @@ class Marking:
         left_alone = {self._identity.peer_id, *self._resting, *self._trust.avoided()}
         new = [
             (peer_id, each)
-            for peer_id, each in sorted(self._named.items())
+            for peer_id, each in self._named.items()
             if peer_id not in left_alone
             and each.sheet != self._read.get(peer_id)
             and self.marks.epoch_of(peer_id) < epoch
             and not self._accounts.rest(self._trust.of(peer_id).payers)
         ]
-        for peer_id, each in random.sample(new, min(len(new), ASKED)):
+        for peer_id, each in self._in_turn(new)[:ASKED]:
             if self._accounts.rest(self._trust.of(peer_id).payers):  # for one asked just now; asked at a later look
                 continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
@@ -147,6 +147,17 @@ class Marking:
         self._say()
         if now - self._kept[0] > KEEP_S:
             self._keep()
+
+    def _in_turn(self, new: Iterable[tuple[bytes, Announcement]]) -> list[tuple[bytes, Announcement]]:
+        """One of each party first, trusted ones before others: a crowd of silent names keeps nobody else waiting."""
+        trusted, turns = self._trust.trusted(), Counter[Party]()
+
+        def turn(one: tuple[bytes, Announcement]) -> int:
+            party = self._trust.of(one[0]).party or one[0]
+            turns[party] += 1
+            return turns[party]
+
+        return sorted(sorted(new, key=lambda one: (one[0] not in trusted, random.random())), key=turn)
 
     async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
         if not self._traffic.may_receive():  # a limit that the person set
@@ -166,7 +177,7 @@ class Marking:
         # Neither of these is an offence: what it names may be old by now, and its clock or ours may be wrong.
         holds = sheet.is_current(found.epoch, self._clock()) and self._admission.admits(peer_id, found.certificate)
         if holds and self.marks.epoch_of(peer_id) < found.epoch:
-            await self._mark(found)
+            await self._mark(found, (await standing_of(peer_id, self._trust, connection)).party)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256
@@ -177,14 +188,14 @@ class Marking:
     def _keep(self) -> None:
         """Write the marks down where there are new ones."""
         if self.marks.sheets != self._kept[1]:
-            marks_kept.write(self._options.marks, self.marks.newest(marks_kept.MOST))
+            marks_kept.write(self._options.marks, self.marks.all())
         self._kept = time.monotonic(), self.marks.sheets
 
-    async def _mark(self, found: Sheet) -> None:
+    async def _mark(self, found: Sheet, party: str) -> None:
         watch = Watch()
         self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found, watch))
         try:
-            self._count(found, await asyncio.shield(self._judging))
+            self._count(found, await asyncio.shield(self._judging), party)
         except VerifierGone:  # our own trouble, which the verifier has told: nobody is to blame
             return
         except (CharterError, VerifierError) as error:
@@ -204,10 +215,10 @@ class Marking:
         with watch.turn(self._verifier):
             return right_of(found, exam, self._verifier)
 
-    def _count(self, found: Sheet, right: int) -> None:
+    def _count(self, found: Sheet, right: int, party: str) -> None:
         mark = Mark(
             origin=found.origin, epoch=found.epoch, round=found.round, learned=found.learned, model=found.model, right=right,
-            total=len(found.answers),
+            total=len(found.answers), source=party,
         )  # fmt: skip
         self._news = self.marks.add(mark) or self._news
 

@@ -5,22 +5,25 @@ Rounds are each node's own, whenever it played them: so a slow computer stands b
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from statistics import median_high
 from typing import Annotated
 
 import msgspec
 
 from waggle.swarm.announcement import PeerId
 from waggle.swarm.identity import name_of, text_of
+from waggle.swarm.quota import Party, of_most
 from waggle.swarm.record import MAX_MODEL, Count
 from waggle.tasks.questions import EPOCH_SECONDS
 
-MAX_NODES = 500  # the longest unmarked are forgotten first
+MAX_NODES = 500
+MAX_MARKS = 10_000  # of all nodes: in memory and in the file, about a megabyte and a half
 KEPT = 288  # marks of one node: two days of ten minutes each
 PLACES = 12  # on the axis of rounds
 RECENT = 6  # marks of a node that its present score is made of
 SHOWN = 8  # models with curves
-FARTHEST = 8  # times as many rounds as the node in the middle has: beyond that nothing is drawn
+FARTHEST = 8  # times as many rounds as the party in the middle has: beyond that nothing is drawn
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +36,12 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
     right: Count
     total: Annotated[int, msgspec.Meta(ge=1)]
+    source: str = ""  # the party of its writer when it was marked, as in `Standing`; empty: it counts for itself
+
+    @property
+    def party(self) -> Party:
+        """Together with whom its writer is counted."""
+        return self.source or self.origin
 
     @property
     def together(self) -> bool:
@@ -97,14 +106,13 @@ class Marks:
             return False
         self._nodes.setdefault(mark.origin, deque(maxlen=KEPT)).append(mark)
         self._nodes.move_to_end(mark.origin)
-        if len(self._nodes) > MAX_NODES:
-            self._nodes.popitem(last=False)
+        self._make_room()
         self.sheets += 1
         return True
 
-    def newest(self, count: int) -> list[Mark]:
-        """The last so many, those of the latest epochs."""
-        return sorted((mark for marks in self._nodes.values() for mark in marks), key=lambda one: one.epoch)[-count:]
+    def all(self) -> list[Mark]:
+        """Every mark that is kept."""
+        return [mark for marks in self._nodes.values() for mark in marks]
 
     def epoch_of(self, origin: bytes) -> int:
         """The epoch of a node's last marked sheet; -1 where there is none."""
@@ -116,12 +124,23 @@ class Marks:
         entrants = [_entrant(marks) for marks in self._nodes.values()]
         order = (lambda one: (-one.right / one.total, one.name)) if self._ranked else (lambda one: (0.0, one.name))
         return Comparison(
-            curves=tuple(_curves([mark for marks in self._nodes.values() for mark in marks])),
+            curves=tuple(_curves(self.all())),
             entrants=tuple(sorted(entrants, key=order)),
             ranked=self._ranked,
             sheets=self.sheets,
             since=self._since,
         )
+
+    def _make_room(self) -> None:
+        """Where there are too many, whoever has most gives way: its node that is longest unmarked, or the oldest mark."""
+        if len(self._nodes) > MAX_NODES:
+            del self._nodes[of_most((origin, marks[-1].party, 1) for origin, marks in self._nodes.items())[0]]
+        if sum(map(len, self._nodes.values())) > MAX_MARKS:
+            crowd = of_most((origin, marks[-1].party, len(marks)) for origin, marks in self._nodes.items())
+            most = max(crowd, key=lambda origin: len(self._nodes[origin]))
+            self._nodes[most].popleft()
+            if not self._nodes[most]:
+                del self._nodes[most]
 
 
 def _entrant(marks: Sequence[Mark]) -> Entrant:
@@ -139,11 +158,15 @@ def _entrant(marks: Sequence[Mark]) -> Entrant:
 
 
 def _curves(marks: Sequence[Mark]) -> list[Curve]:
-    """Of the models that most nodes answered with, both curves of each."""
-    nodes: dict[str, set[bytes]] = {}
+    """Of the models that have most votes, both curves of each. A party has one vote, divided among the names that it gave."""
+    named: dict[Party, set[tuple[bytes, str]]] = {}
     for mark in marks:
-        nodes.setdefault(mark.model, set()).add(mark.origin)
-    chosen = sorted(nodes, key=lambda model: (-len(nodes[model]), model))[:SHOWN]
+        named.setdefault(mark.party, set()).add((mark.origin, mark.model))
+    votes: dict[str, float] = {}
+    for names in named.values():
+        for _, model in names:
+            votes[model] = votes.get(model, 0.0) + 1 / len(names)
+    chosen = sorted(votes, key=lambda model: (-votes[model], model))[:SHOWN]
     return [
         Curve(model=model, together=together, points=points)
         for model in chosen
@@ -156,10 +179,10 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
     """Both curves of a model have the same places, so that they can be compared at each."""
     last = _last(marks)
     width = max(1, -(-(last + 1) // PLACES))
-    places: dict[int, list[Mark]] = {}
+    places: dict[int, dict[Party, list[Mark]]] = {}
     for mark in marks:
         if mark.together == together and mark.round <= last:
-            places.setdefault(mark.round // width, []).append(mark)
+            places.setdefault(mark.round // width, {}).setdefault(mark.party, []).append(mark)
     return tuple(
         Point(
             round=place * width + width // 2,
@@ -167,14 +190,22 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
             total=sum(mark.total for mark in here),
             nodes=len({mark.origin for mark in here}),
         )
-        for place, here in sorted(places.items())
+        for place, parties in sorted(places.items())
+        for here in (_fair(parties.values()),)
     )
 
 
+def _fair(parties: Collection[Sequence[Mark]]) -> list[Mark]:
+    """The newest marks of each party, of none more than the one in the middle has: no crowd draws a curve by itself."""
+    most = median_high(map(len, parties))
+    return [mark for marks in parties for mark in sorted(marks, key=lambda one: one.epoch)[-most:]]
+
+
 def _last(marks: Sequence[Mark]) -> int:
-    """Where the axis ends: rounds are self-reported, and one node that claims a million must not press all others to its left."""
-    newest: dict[bytes, int] = {}
+    """Where the axis ends: rounds are self-reported, and a party that claims a million must not press all others to its left."""
+    newest: dict[Party, dict[bytes, int]] = {}
     for mark in marks:
-        newest[mark.origin] = max(mark.round, newest.get(mark.origin, 0))
-    rounds = sorted(newest.values())
-    return min(rounds[-1], FARTHEST * max(1, rounds[len(rounds) // 2]))
+        rounds = newest.setdefault(mark.party, {})
+        rounds[mark.origin] = max(mark.round, rounds.get(mark.origin, 0))
+    middle = median_high(median_high(rounds.values()) for rounds in newest.values())
+    return min(max(mark.round for mark in marks), FARTHEST * max(1, middle))

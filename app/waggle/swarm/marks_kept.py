@@ -7,10 +7,9 @@ import msgspec
 
 from waggle.swarm import kept_file
 from waggle.swarm.identity import is_peer_id
-from waggle.swarm.marks import Mark
+from waggle.swarm.marks import MAX_MARKS, Mark
 from waggle.tasks.questions import epoch_at
 
-MOST = 10_000  # marks: about a megabyte and a half
 MAX_BYTES = 4 * 1024 * 1024
 
 
@@ -20,7 +19,7 @@ def read(path: Path | None, now: float) -> list[Mark]:
         return []
     found = kept_file.read(path, msgspec.msgpack.Decoder(list[Mark]).decode, MAX_BYTES) or []
     last = epoch_at(now) + 1
-    return [mark for mark in found[:MOST] if is_peer_id(mark.origin) and mark.right <= mark.total and mark.epoch <= last]
+    return [mark for mark in found[:MAX_MARKS] if is_peer_id(mark.origin) and mark.right <= mark.total and mark.epoch <= last]
 
 
 def write(path: Path | None, marks: Sequence[Mark]) -> None:

@@ -2,10 +2,11 @@
 
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from waggle.rl.advantage import CRUMB_SPAN, teaches
+from waggle.swarm.quota import of_most
 from waggle.swarm.record import oldest_epoch
 from waggle.tasks.charter import Charter
 from waggle.tasks.group import JudgedGroup
@@ -85,16 +86,14 @@ class Pool:
         if len(self._from(source)) > self._per_source:
             self._drop_oldest_of_most(self._from(source))
         if len(self._waiting) > self._capacity:
-            largest = Counter(group.source or key[0] for key, group in self._waiting.items()).most_common(1)[0][0]
-            self._drop_oldest_of_most(self._from(largest))
+            self._drop_oldest_of_most(of_most((key, group.source or key[0], 1) for key, group in self._waiting.items()))
 
     def _from(self, source: str | bytes) -> list[Key]:
         return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
 
     def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
-        """The oldest group of the peer that has most of these: neither a flood nor a crowd pushes others out."""
-        most = Counter(origin for origin, _ in keys).most_common(1)[0][0]
-        del self._waiting[next(key for key in keys if key[0] == most)]
+        """The oldest group of the peer that has most of these."""
+        del self._waiting[of_most((key, key[0], 1) for key in keys)[0]]
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())

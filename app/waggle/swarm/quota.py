@@ -1,13 +1,15 @@
 """A quota: how much each peer, or address range, may ask of us, so that a flood costs its sender and nobody else."""
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from waggle.swarm.sources import HIDDEN, RELAYED
 from waggle.tasks.group import NEWCOMERS
 
 Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
+Key = TypeVar("Key")
 Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
 
 PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one has to give
@@ -16,6 +18,18 @@ TOGETHER = 4.0  # times as much of both: all from one place
 FRIENDS = frozenset({f"trusted {RELAYED}", f"trusted {NEWCOMERS}"})  # those trusted who are of no address range, unless gone
 MORE = 2.5  # times as much as any other crowd, for these: half of the verifier's time
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
+
+
+def of_most(held: Iterable[tuple[Key, Party, int]]) -> list[Key]:
+    """All that belongs to whoever has most, in its order; of each thing, to whom it belongs and how much it is.
+
+    Where room is short, it gives way: neither a flood nor a crowd pushes others out.
+    """
+    things, sums = list(held), Counter[Party]()
+    for _, owner, size in things:
+        sums[owner] += size
+    ((most, _),) = sums.most_common(1)
+    return [key for key, owner, _ in things if owner == most]
 
 
 class Quota:

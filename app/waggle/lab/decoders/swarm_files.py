@@ -133,8 +133,8 @@ def marks(scratch: Path) -> Decoder:
         path.write_bytes(data)
         known = Marks(ranked=True, clock=lambda: NOW, known=marks_kept.read(path, NOW))
         assert all(point.right <= point.total for curve in known.comparison().curves for point in curve.points)
-        marks_kept.write(path, known.newest(marks_kept.MOST))
-        assert marks_kept.read(path, NOW) == known.newest(marks_kept.MOST)
+        marks_kept.write(path, known.all())
+        assert marks_kept.read(path, NOW) == known.all()
 
     return Decoder((b"\x90", msgspec.msgpack.encode([mark])), check)
 
