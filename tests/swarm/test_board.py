@@ -72,6 +72,16 @@ def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memor
     assert board.status(()).members == ()
 
 
+def test_names_of_one_range_push_no_member_out(board: Board) -> None:
+    board.hear(arrived(1, groups=3))
+    for name in range(2, MAX_MEMBERS + 10):
+        crowd = arrived(name)
+        groups = tuple(msgspec.structs.replace(group, source="8.8.4.0/24") for group in crowd.groups)
+        board.hear(msgspec.structs.replace(crowd, groups=groups))
+    members = board.status(()).members
+    assert (len(members), members[0].groups) == (MAX_MEMBERS, 3)
+
+
 HOSTILE = '<script>alert("1")</script>\\'
 
 

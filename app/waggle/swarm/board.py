@@ -9,6 +9,7 @@ import msgspec
 from waggle.swarm.identity import name_of
 from waggle.swarm.marks import Comparison
 from waggle.swarm.news import GroupsArrived, News, PeerSeen, RecordDropped, SheetsMarked
+from waggle.swarm.quota import Party, of_most
 from waggle.tasks.charter import Charter
 
 MINUTES = 60  # shown
@@ -74,6 +75,7 @@ class Board:
         self._clock = clock
         self._since = clock()
         self._members: OrderedDict[bytes, Member] = OrderedDict()  # the longest unseen first
+        self._parties: dict[bytes, Party] = {}  # of the members, together with whom each is counted
         self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
         self._groups = self._dropped = 0
         self._comparison = Comparison()
@@ -128,8 +130,10 @@ class Board:
         self._members[news.origin] = Member(
             name=name_of(news.origin), model=news.model, round=news.round, groups=total, reward=reward, seen_at=now
         )
-        while len(self._members) > MAX_MEMBERS:
-            self._members.popitem(last=False)
+        self._parties[news.origin] = next((group.source for group in news.groups), "") or news.origin
+        if len(self._members) > MAX_MEMBERS:
+            gone = of_most((origin, self._parties[origin], 1) for origin in self._members)[0]
+            del self._members[gone], self._parties[gone]
         minute = self._minutes.setdefault(int(now // 60), {})
         for group, mean in zip(news.groups, means, strict=True):
             groups, rewards = minute.get(group.question.dataset, (0, 0.0))
