@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 from PySide6.QtGui import QFontMetricsF, QImage
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QScrollArea, QToolButton
 
 from gui.conftest import Told
 from pictures.matrix import SIZE
@@ -20,6 +20,7 @@ from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.stepper import Stepper
 from waggle.gui.still import settled
+from waggle.gui.window import SMALLEST
 from waggle.gui.words import tr
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent, State
@@ -68,6 +69,21 @@ def test_no_choice_and_no_chip_is_cut(window_told: Told, told: list[AnyEvent], l
         assert not cut, page
         for chip in shown.findChildren(Chip):
             assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_no_page_is_wider_than_its_place(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+    """Not even in the smallest window there is: what is scrolled moves up and down only, so the rest could never be seen."""
+    look.set_text(percent)
+    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SMALLEST)
+    assert window.size().toTuple() == SMALLEST
+    for page in PAGES:
+        window.show_page(page)
+        settled(window)
+        areas = [area for area in window.pages[page].findChildren(QScrollArea) if area.isVisible()]
+        over = [area.widget().width() - area.viewport().width() for area in areas]
+        assert all(wider <= 0 for wider in over), (page, over)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

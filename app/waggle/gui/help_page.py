@@ -79,7 +79,8 @@ class Asked(QFrame):
         self._output = _reader(look, tr(asking.title), 110)
         self._output.hide()
         self._hear(LineProcess(self))
-        head = row((column(text(look, tr(asking.title), "heading"), self._says, gap=3), 1), self._run)
+        title = text(look, tr(asking.title), "heading", wrap=True)
+        head = row((column(title, self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
     @property
@@ -141,6 +142,7 @@ class Log(QFrame):
         self._journal, self._stale = journal, False
         search = Field(look, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
+        search.setMinimumWidth(look.px(180))  # its row has a title and a button, too
         search.textChanged.connect(self.model.find)
         self.search = search
         self._view = QListView()
@@ -294,7 +296,7 @@ def _keys(look: Look) -> QFrame:
     lines = [(pages, tr("Go to a page")), *((keys.written(*pressed), tr(words)) for pressed, words in KEYS)]
     for place, (pressed, words) in enumerate(lines):
         grid.addWidget(text(look, pressed, "mono", "soft"), place, 0)
-        grid.addWidget(text(look, words, "small"), place, 1)
+        grid.addWidget(text(look, words, "small", wrap=True), place, 1)
     return card(text(look, tr("Keys"), "heading"), grid, gap=10)
 
 

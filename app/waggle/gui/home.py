@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui import series
 from waggle.gui.energy import of_today
+from waggle.gui.folding import Even
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
@@ -251,14 +252,14 @@ class Home(Page):
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
+        self._figures = Even(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
-            row((self._answers, 1), (self._used, 1), (self._energy, 1)),
             row((self._trend, 2), (self._swarm, 1)),
             row((self._good, 2), (self._me, 1)),
         ]
         for low in (self._good, self._me):
             low.setMaximumHeight(LOWEST)  # what room is left belongs to the line
-        self._box = column(self.hero, self._rows[0], (self._rows[1], 3), (self._rows[2], 2))
+        self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
         self.area = Scrolled(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
@@ -267,6 +268,7 @@ class Home(Page):
         above = 20 if self.compact else self.look.space["page"]
         for box in (self._box, *self._rows):
             box.setSpacing(gap)
+        self._figures.set_gap(gap)
         self._box.setContentsMargins(edge, above, edge, above)
         for part in (self.hero, self._swarm, self._good, self._me):
             part.set_compact(self.compact)

@@ -26,7 +26,8 @@ class Privacy(QFrame):
         self.setProperty("kind", "card")
         self._shown: tuple[SentMessage, ...] | None = None
         self._line = text(look, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
-        self._ask = Button(look, tr("Show the last ten messages"), icon="search")
+        self._ask = Button(look, tr("Show them"), icon="search")
+        self._ask.setAccessibleName(tr("Show the last ten messages"))
         self._ask.clicked.connect(lambda: self.commanded.emit(QuerySent(id=new_id())))
         self._messages = QPlainTextEdit()
         self._messages.setReadOnly(True)
@@ -39,9 +40,8 @@ class Privacy(QFrame):
             look, tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
                      "Files, the model itself and what you type stay, but for answers of your own that you chose to share."),
             "small", "soft", wrap=True)  # fmt: skip
-        head = row(
-            (column(text(look, tr("The last ten messages that left this computer"), "strong"), self._line, gap=2), 1), self._ask
-        )
+        title = text(look, tr("The last ten messages that left this computer"), "strong", wrap=True)
+        head = row((column(title, self._line, gap=2), 1), self._ask)
         self.setLayout(
             column(text(look, tr("Privacy"), "heading"), about, 4, head, self._messages, gap=10, margins=(20, 16, 20, 18))
         )

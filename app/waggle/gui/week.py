@@ -26,7 +26,7 @@ class Week(Painted):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
         self.setFixedHeight(self._head + 7 * self._row + 4)
-        self.setMinimumWidth(self._left + 24 * look.px(14))
+        self.setMinimumWidth(self._left + 24 * 14)  # its cells hold no words
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._say()
@@ -42,7 +42,9 @@ class Week(Painted):
         painter.setPen(self.look.colour("text_faint"))
         for hour in range(0, 24, 6):
             painter.drawText(
-                QRectF(self._cell(hour, 0).left(), 0, 60, self._head - 2), Qt.AlignmentFlag.AlignVCenter, f"{hour}:00"
+                QRectF(self._cell(hour, 0).left(), 0, self.look.px(60), self._head - 2),
+                Qt.AlignmentFlag.AlignVCenter,
+                f"{hour}:00",
             )
         for day, hours in enumerate(self._week):
             label = QRectF(0, self._head + day * self._row, self._left - 8, self._row)

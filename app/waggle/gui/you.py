@@ -11,6 +11,7 @@ from waggle import paths
 from waggle.belongings import kept
 from waggle.gui.energy import EnergyCard
 from waggle.gui.files import file_dialog, unused
+from waggle.gui.folding import Even, Folding
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
 from waggle.gui.home import Figure, taken
@@ -77,9 +78,10 @@ class You(Page):
         self._goodbye.wanted.connect(self.goodbye_wanted)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
-        self._top = row(*((made, 1) for made in self._figures))
+        self._pairs = Even(*self._figures[:2]), Even(*self._figures[2:])
+        self._top = Even(*self._pairs)
         self._ahas_box = column(gap=8)
-        self._low = row((self._aha_card(), 3), (self._me_card(), 2))
+        self._low = Even(self._aha_card(), self._me_card())
         self._energy = EnergyCard(look)
         self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
         self._views = QStackedWidget()
@@ -97,8 +99,9 @@ class You(Page):
         self._area.set_edges(edge, below)
         self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
-        for box in (self._body, self._top, self._low):
-            box.setSpacing(gap)
+        self._body.setSpacing(gap)
+        for folding in (*self._pairs, self._top, self._low):
+            folding.set_gap(gap)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._views.currentIndex() != OVERVIEW:
@@ -201,8 +204,8 @@ class You(Page):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
         about = text(look, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
-        first, second = row(*self._acts[:2], None), row(*self._acts[2:], None)
-        return card(row(self._face, (words, 1), gap=14), self._key, about, held(first), held(second), None, gap=8)
+        first, second = Folding(*self._acts[:2]), Folding(*self._acts[2:])
+        return card(row(self._face, (words, 1), gap=14), self._key, about, first, second, None, gap=8)
 
     def _calendar_card(self) -> QWidget:
         look = self.look
