@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QPoint, QRectF, Qt, QTimer
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -16,7 +16,7 @@ from waggle.gui.flow import Flow, flows
 from waggle.gui.look import Look
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
-from waggle.gui.swarm_layout import MOST, arranged, liveliest
+from waggle.gui.swarm_layout import AROUND, MOST, arranged, liveliest
 from waggle.gui.swarm_picture import SwarmPicture
 from waggle.gui.window import Window
 from waggle.protocol import events
@@ -187,6 +187,15 @@ def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
     assert picture._more == 460
     places = [one.place for one in arranged(shown, picture.rect().toRectF())]
     assert len({(round(place.x()), round(place.y())) for place in places}) == MOST
+
+
+def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(look: Look, picture: Counted) -> None:
+    for count in range(1, MOST + 1):
+        crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=400.0) for i in range(count)]
+        for height in (picture.minimumHeight(), 200, 400):
+            for one in arranged(liveliest(crowd, NOW), QRectF(0, 0, 600, height)):
+                line = one.radius + AROUND + 1
+                assert line <= one.place.y() <= height - line, (count, height)
 
 
 def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Told, qtbot: QtBot) -> None:

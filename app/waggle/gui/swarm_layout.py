@@ -19,6 +19,7 @@ SLOW = 200.0  # ms that stand on the outer ring
 NAME_ROOM = 116
 NEAREST = 74.0  # pixels: two dots must find room between two avatars
 INNER, OUTER = 32.0, 18.0  # radii that whatever is on a tie stays clear of
+LARGEST, AROUND = 13.0, 4.0  # the radius of an avatar, and how much larger the line around the chosen one's is
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -50,8 +51,9 @@ def reach(peer: PeerInfo) -> float:
 
 
 def ring(rect: QRectF) -> tuple[float, float]:
-    """The outer ring's half axes: names must find room beside it."""
-    return max(80.0, min(rect.width() * 0.36, rect.width() / 2 - NAME_ROOM)), rect.height() * 0.42
+    """The outer ring's half axes: names must find room beside it, and the chosen avatar above and below."""
+    down = min(rect.height() * 0.42, rect.height() / 2 - LARGEST - AROUND - 2)
+    return max(80.0, min(rect.width() * 0.36, rect.width() / 2 - NAME_ROOM)), down
 
 
 def liveliest(peers: Sequence[PeerInfo], now: float) -> tuple[Shown, ...]:
@@ -82,7 +84,7 @@ def angles(count: int, flat: float, parts: int = 360) -> list[float]:
 def arranged(peers: Sequence[Shown], rect: QRectF) -> list[Placed]:
     """Around the middle; the more there are, the smaller, and whoever was not seen for a while is smaller yet."""
     across, down = ring(rect)
-    full = 13.0 if len(peers) <= 20 else 11.0
+    full = LARGEST if len(peers) <= 20 else 11.0
     made = []
     for peer, angle in zip(peers, angles(len(peers), down / across), strict=True):
         step = QPointF(across * math.cos(angle), down * math.sin(angle))

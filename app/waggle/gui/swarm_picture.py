@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QToolTip
 from waggle.gui.flow import Flow, Way, flows
 from waggle.gui.look import Look, tokens
 from waggle.gui.paint import Painted, draw_avatar, draw_cell, hexagon
-from waggle.gui.swarm_layout import NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
+from waggle.gui.swarm_layout import AROUND, NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
 from waggle.gui.words import one_line, plural, tip, told, tr, visible
 from waggle.protocol.about_peer import about
 from waggle.protocol.events import PeerInfo
@@ -202,7 +202,7 @@ class SwarmPicture(Painted):
             if one.peer.id == self._marked:
                 painter.setPen(QPen(self.look.colour("text"), 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawPolygon(hexagon(one.place.x(), one.place.y(), one.radius + 4))
+                painter.drawPolygon(hexagon(one.place.x(), one.place.y(), one.radius + AROUND))
         self._names(painter)
         painter.setPen(QPen(self.look.colour("surface"), 5))
         painter.setBrush(self.look.colour("accent"))
