@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QScrollArea, QToolButton
 
@@ -14,16 +15,16 @@ from waggle.gui import language
 from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
-from waggle.gui.paint import Chip
+from waggle.gui.paint import Chip, Mark
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
-from waggle.gui.stepper import Stepper
+from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, TITLES, Stepper
 from waggle.gui.still import settled
 from waggle.gui.window import SMALLEST
 from waggle.gui.words import tr
 from waggle.protocol import events
-from waggle.protocol.state import AnyEvent, State
+from waggle.protocol.state import STAGES, AnyEvent, State
 from waggle.settings import Settings
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -46,11 +47,26 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names(
         assert alone == (percent > 130)
 
 
+@pytest.mark.parametrize("percent", PERCENTS[1:])
+def test_the_mark_stands_above_the_middle_of_the_icons(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+    look.set_text(percent)
+    rail = window_told(told, *SIZE).rail
+    (mark,) = rail.findChildren(Mark)
+    for button in rail.findChildren(RailButton):
+        assert abs(mark.geometry().center().x() - button.geometry().center().x()) <= 1
+
+
 @pytest.fixture(params=["en", "de"])
 def spoken(request: pytest.FixtureRequest) -> Iterator[None]:
     language.use(request.param)
     yield
     language.use("en")
+
+
+@pytest.mark.usefixtures("spoken")
+def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, told: list[AnyEvent]) -> None:
+    for button in window_told(told, *SIZE).rail.findChildren(RailButton):
+        assert button.fontMetrics().horizontalAdvance(button.text()) + 8 <= button.width(), button.text()
 
 
 @pytest.mark.usefixtures("spoken")
@@ -160,3 +176,23 @@ def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) 
         for role, words in (("label", "Judge"), ("caption", "judging"))
     ]
     assert len(rows) >= sum(high) - 2
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(qapp: object, look: Look, percent: int) -> None:
+    look.set_text(percent)
+    stepper, metrics = Stepper(look), QFontMetricsF(look.font("label"))
+    for width in range(700, 1200, 50):
+        stepper.resize(width, stepper.height())
+        for now in (None, *STAGES):
+            stepper.show_state(State(stage=now))
+            widths, bare = stepper.widths()
+            assert sum(widths) <= width + 1
+            shown = [(wide, tr(TITLES[stage])) for stage, wide in zip(STAGES, widths, strict=True) if not bare or stage == now]
+            for wide, title in shown:
+                room = wide - 2 * CIRCLE - BESIDE - BEHIND
+                assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room + 0.1) == title
+            stepper.grab()
+            assert all(tr(title) in stepper.toolTip() for title in TITLES.values()) == bare
+    assert not bare  # at the width that it has in a wide window

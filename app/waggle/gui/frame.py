@@ -19,6 +19,7 @@ PAGES = {
     "swarms": later("Swarms"), "you": later("You"), "settings": later("Settings"), "help": later("Help"),
 }  # fmt: skip
 AT_THE_FOOT = ("settings", "help")
+MARK, BESIDE = 30, 6  # the side of the mark, and room beside a page's button in the compact form
 APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
@@ -50,7 +51,7 @@ class RailButton(QToolButton):
         bare = self._compact and height < self._look.px(46)
         size = self._look.size
         self.setFixedSize(
-            size["icon"] + 18 if bare else size["rail_compact"] - 20 if self._compact else size["rail"] - 24, height
+            size["icon"] + 26 if bare else size["rail_compact"] - 2 * BESIDE if self._compact else size["rail"] - 24, height
         )
         if bare != self._bare:
             self._bare = bare
@@ -90,15 +91,15 @@ class Rail(QFrame):
             group.addButton(made)
         above = [made for page, made in self._buttons.items() if page not in AT_THE_FOOT]
         below = [self._buttons[page] for page in AT_THE_FOOT]
-        self._head = row(Mark(look, 30), self._name, None, gap=10)
+        self._head = row(Mark(look, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
         self.setLayout(self._box)
         self.set_compact(False)
 
     def set_compact(self, compact: bool) -> None:
+        self._compact = compact
         self._name.setVisible(not compact)
-        self._head.setContentsMargins(*edges(17 if compact else 8, 0, 0, 0))
-        side = 10 if compact else 12
+        side = BESIDE if compact else 12
         self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
         for made in self._buttons.values():
@@ -115,6 +116,7 @@ class Rail(QFrame):
         others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
         for made in buttons:
             made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
+        self._head.setContentsMargins(*edges((made.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
         sides = self._box.contentsMargins()
         self.setFixedWidth(made.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
 

@@ -3,10 +3,11 @@
 from typing import Literal
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, sided
+from waggle.gui.parts import set_tip
 from waggle.gui.words import figure, plural, tr
 from waggle.protocol.state import HELD, STAGES, Stage, State
 
@@ -16,6 +17,7 @@ INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next":
 EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
 GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
 CIRCLE = 17.0
+BESIDE, BEHIND = 10.0, 8.0  # blank room between a circle and its words, and behind them
 
 
 def turn(stage: Stage, state: State) -> Turn:
@@ -65,13 +67,42 @@ class Stepper(Painted):
             self._steps = steps
             told = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
             self.setAccessibleName(", ".join(told) or tr("No round is being played"))
+            self._show_tip()
             self.update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_tip()
+
+    def widths(self) -> tuple[list[float], bool]:
+        """How wide each step is, and whether only the one of now finds room for its words: no title is cut."""
+        width, count = self.width(), len(self._steps)
+        needed = [self._needed(tr(TITLES[stage])) for stage, *_ in self._steps]
+        if max(needed) * count <= width:
+            return [width / count] * count, False
+        bare = sum(needed) > width
+        if bare:
+            alone = 2 * CIRCLE + 2
+            needed = [self._needed(tr(TITLES[stage]), words) if when == "now" else alone for stage, when, words in self._steps]
+        spare = (width - sum(needed)) / (count - 1)
+        return [*(one + spare for one in needed[:-1]), needed[-1]], bare
+
+    def _needed(self, title: str, words: str = "") -> float:
+        told = (("label", title), ("caption", words))
+        return (
+            2 * CIRCLE + BESIDE + BEHIND + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in told)
+        )
+
+    def _show_tip(self) -> None:
+        """All that does not stand there."""
+        bare = self.widths()[1]
+        set_tip(self, ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps) if bare else "")
+
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        width = place.width() / len(self._steps)
+        widths, bare = self.widths()
         for i, (stage, when, words) in enumerate(self._steps):
-            box = sided(painter, QRectF(i * width, 0, width, place.height()), place)
-            used = self._words(painter, box, stage, when, words)
+            box = sided(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
+            used = 2 * CIRCLE if bare and when != "now" else self._words(painter, box, stage, when, words)
             if i < len(self._steps) - 1:
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
@@ -86,8 +117,8 @@ class Stepper(Painted):
 
     def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
         """Draws title and count; returns how far into the box they reach."""
-        left, y = box.left() + 2 * CIRCLE + 10, box.center().y()
-        room = box.right() - left - 8
+        left, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
+        room = box.right() - left - BEHIND
         painter.setFont(self.look.font("label"))
         painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
         line = self.look.px(18)
