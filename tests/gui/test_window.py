@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
@@ -23,6 +23,7 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.still import settled
+from waggle.gui.welcome import Welcome
 from waggle.gui.window import Window
 from waggle.gui.words import date_of
 from waggle.paths import Home
@@ -120,6 +121,61 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     hero.show_state(window._current.state, at + 901)
     settled(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
+
+
+def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: Told, told: list[AnyEvent]) -> None:
+    window = window_told(told, 1024, 640)
+    window.show_page("peers")
+
+    def leads_home(words: str) -> bool:
+        window.notice(words)
+        settled(window)
+        return window.status._home.isVisible()
+
+    long = "A sentence. " * 20
+    assert not leads_home(long), "no warning, so Home does not have it"
+    window._current.take(events.Warned(title="The clock is wrong.", advice=long, at=window._current.now()))
+    window._current.flush()
+    assert not leads_home("The clock is wrong.")
+    assert leads_home(f"The clock is wrong. {long}".strip())
+    window.resize(4000, 640)
+    settled(window)
+    assert not window.status._home.isVisible(), "it stands there whole"
+    window.resize(1024, 640)
+    settled(window)
+    assert window.status._home.isVisible()
+    window.status._home.click()
+    assert (window.page, window.status._home.isVisible()) == ("home", False)
+    window.show_page("peers")
+    assert window.status._home.isVisible()
+    window.status.notice("")
+    assert not window.status._home.isVisible()
+
+
+def left(widget: QWidget) -> int:
+    return widget.mapTo(widget.window(), QPoint(0, 0)).x()
+
+
+def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words_do(
+    window_told: Told, told: list[AnyEvent], look: Look
+) -> None:
+    window = window_told([], 1024, 640)
+    settled(window)
+    hero, good, before = window.home.hero, window.home._good, window.home.hero.height()
+    assert not hero._below.isVisible()
+    assert left(good._race) + 5 == left(good._question)  # a link's edge and padding
+    window._current.take(events.Preparing(part="Starting the verifier", done=0, parts=4))
+    window._current.flush()
+    settled(window)
+    assert hero._below.isVisible()
+    assert hero.height() > before
+    window = window_told(told, 1024, 640)
+    settled(window)
+    assert window.home.hero._below.isVisible()
+    assert left(window.home._good._reward) == left(window.home._good._question)
+    window.cover(welcome := Welcome(look))
+    settled(window)
+    assert left(welcome._skip) + 5 == left(welcome._steps)
 
 
 def figures(window: Window) -> list[str]:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QTo
 
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
+from waggle.gui.notices import warning_words
 from waggle.gui.paint import Chip, Mark, Sign
 from waggle.gui.parts import Button, Line, column, edges, held, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
@@ -20,6 +21,7 @@ PAGES = {
 }  # fmt: skip
 AT_THE_FOOT = ("settings", "help")
 MARK, BESIDE = 30, 6  # the side of the mark, and room beside a page's button in the compact form
+SIDE = 16  # of the status bar
 APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
@@ -132,7 +134,7 @@ class Status(QFrame):
 
     The figures are one line: where a part comes or goes, Qt lays the whole window out.
 
-    `home_wanted`: somebody wants to do what the sentence of a problem asks for, which stands on Home.
+    `home_wanted`: somebody wants to do what the sentence of a problem asks for, or read all of a warning: both stand on Home.
     """
 
     home_wanted = Signal()
@@ -150,10 +152,11 @@ class Status(QFrame):
         self._mark = Chip(look, "", "peer", "play")
         self._figures = Line(look, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
-        self._compact = False
+        self._compact = self._problem = False
+        self._page, self._warning = "home", ""
         self._sentence = held(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
-        self.setLayout(row(*parts, margins=(16, 0, 16, 0)))
+        self.setLayout(row(*parts, margins=(SIDE, 0, SIDE, 0)))
         self.setFixedHeight(look.size["status"])
         self.notice("")
         self.mark("")
@@ -167,6 +170,18 @@ class Status(QFrame):
         self._notice.setVisible(bool(words))
         for usual in (self._sentence, self._figures):
             usual.setVisible(not words)
+        self._show_way_home()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_way_home()
+
+    def _show_way_home(self) -> None:
+        """Home has what a problem asks for, and all of a warning that is cut here."""
+        chip = self._notice
+        room = self.width() - 2 * SIDE - (self._mark.sizeHint().width() + 2 * 8 if not self._mark.isHidden() else 0)
+        cut = not chip.isHidden() and chip.accessibleName() == self._warning and chip.sizeHint().width() > room
+        self._home.setVisible((self._problem or cut) and self._page != "home")
 
     def is_read(self) -> bool:
         """Whether somebody points at what is said for a moment."""
@@ -184,7 +199,9 @@ class Status(QFrame):
 
     def show_state(self, state: State, page: str) -> None:
         said = sentence(state)
-        self._home.setVisible(said.action == "copy_report" and page != "home")
+        self._page, self._problem = page, said.action == "copy_report"
+        self._warning = warning_words(state.warnings[0]) if state.warnings else ""
+        self._show_way_home()
         self._sign.show_sign(said.sign, SIGN_INK[said.tone])
         self._word.say(told(said.word))
         words = (

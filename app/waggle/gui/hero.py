@@ -85,9 +85,10 @@ class Hero(QFrame):
         head = row(self._chip, self._since, self._why_button, None, gap=10)
         self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
-        self._below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
+        below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
-        self._box = column(top, self._warned, self._rule_gaps[0], rule(), self._rule_gaps[1], self._below, None, gap=0)
+        self._below = held(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
+        self._box = column(top, self._warned, self._below, None, gap=0)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -137,6 +138,7 @@ class Hero(QFrame):
         self._stage.say(words)
         self._show_profile(state)
         self._cells.show_stage(done, total)
+        self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
         self._show_action(said)
 
     def _show_warning(self, state: State, now: float) -> None:

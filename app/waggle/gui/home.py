@@ -11,7 +11,7 @@ from waggle.gui.folding import Even
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
-from waggle.gui.parts import Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
+from waggle.gui.parts import FLUSH, Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
@@ -148,7 +148,7 @@ class GoodAnswer(QFrame):
         self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
         self._box = column(
             row((text(look, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
-            row(self._race, self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
+            row(FLUSH, self._race, None), row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
         )  # fmt: skip
         self.setLayout(self._box)
         self._found: tuple[Card, ShownCompletion] | None = None

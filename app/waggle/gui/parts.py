@@ -29,6 +29,7 @@ Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
 Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
 WIDEST = 1200
+FLUSH = -5  # before a link where lines begin: its word stands below other words, and what shows that it has focus around it
 
 
 class Page(QWidget):

@@ -14,7 +14,7 @@ from waggle.gui.controls import Field, Switch
 from waggle.gui.dance import Dance
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
-from waggle.gui.parts import Button, Segments, column, frame, held, restyle, row, text
+from waggle.gui.parts import FLUSH, Button, Segments, column, frame, held, restyle, row, text
 from waggle.gui.words import later, plural, tr
 from waggle.settings import Value, profiles
 
@@ -102,7 +102,7 @@ class Welcome(QWidget):
         self._link.returnPressed.connect(self._next.click)  # where it is enabled
         for page in (self._what(), self._computer(), self._swarms(), self._start()):
             self._pages.addWidget(page)
-        foot = row(self._skip, None, self._hint, 8, self._back, self._next)
+        foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
         self._words = column(12, self._steps, (self._pages, 1), foot, gap=16)
         card = frame("card", row(self._art, (self._words, 1), gap=48, margins=(16, 16, 40, 28)))
         card.setMaximumSize(WIDEST, TALLEST)
