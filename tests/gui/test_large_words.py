@@ -180,13 +180,16 @@ def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(qapp: object, look: Look, percent: int) -> None:
+@pytest.mark.parametrize("phase", ["contributing", "paused"])
+def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
+    qapp: object, look: Look, percent: int, phase: events.Phase
+) -> None:
     look.set_text(percent)
     stepper, metrics = Stepper(look), QFontMetricsF(look.font("label"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):
-            stepper.show_state(State(stage=now))
+            stepper.show_state(State(phase=phase, stage=now))
             widths, bare = stepper.widths()
             assert sum(widths) <= width + 1
             shown = [(wide, tr(TITLES[stage])) for stage, wide in zip(STAGES, widths, strict=True) if not bare or stage == now]

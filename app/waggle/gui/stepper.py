@@ -13,6 +13,7 @@ from waggle.protocol.state import HELD, STAGES, Stage, State
 
 TITLES = {"draw": "Pick", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}
 Turn = Literal["done", "now", "held", "next"]
+HERE = ("now", "held")
 INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next": "text_faint"}
 EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
 GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
@@ -75,7 +76,7 @@ class Stepper(Painted):
         self._show_tip()
 
     def widths(self) -> tuple[list[float], bool]:
-        """How wide each step is, and whether only the one of now finds room for its words: no title is cut."""
+        """How wide each step is, and whether only the one where it stands finds room for its words: no title is cut."""
         width, count = self.width(), len(self._steps)
         needed = [self._needed(tr(TITLES[stage])) for stage, *_ in self._steps]
         if max(needed) * count <= width:
@@ -83,7 +84,7 @@ class Stepper(Painted):
         bare = sum(needed) > width
         if bare:
             alone = 2 * CIRCLE + 2
-            needed = [self._needed(tr(TITLES[stage]), words) if when == "now" else alone for stage, when, words in self._steps]
+            needed = [self._needed(tr(TITLES[stage]), words) if when in HERE else alone for stage, when, words in self._steps]
         spare = (width - sum(needed)) / (count - 1)
         return [*(one + spare for one in needed[:-1]), needed[-1]], bare
 
@@ -102,7 +103,7 @@ class Stepper(Painted):
         widths, bare = self.widths()
         for i, (stage, when, words) in enumerate(self._steps):
             box = sided(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
-            used = 2 * CIRCLE if bare and when != "now" else self._words(painter, box, stage, when, words)
+            used = 2 * CIRCLE if bare and when not in HERE else self._words(painter, box, stage, when, words)
             if i < len(self._steps) - 1:
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
@@ -129,7 +130,7 @@ class Stepper(Painted):
             metrics = QFontMetricsF(self.look.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.look.font("caption"))
-            painter.setPen(self.look.colour("accent_text" if when in ("now", "held") else "text_faint"))
+            painter.setPen(self.look.colour("accent_text" if when in HERE else "text_faint"))
             painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return left - box.left() + used
