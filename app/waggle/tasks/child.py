@@ -19,6 +19,7 @@ from waggle.tasks import wire
 from waggle.tasks.armour import MEMORY_BYTES, TRIPPED
 
 LOOK_SECONDS = 0.1  # between two looks at how much memory a child has taken: ordinary text is judged before the first
+ROOM = 4096  # bytes that the pipe of any system takes although nobody reads
 GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
 KILL = 9  # the number of SIGKILL, which Windows does not name
 
@@ -60,14 +61,24 @@ class Child(Generic[Reply]):
         assert self.process.stdin is not None
         if self.process.stdin.closed:
             raise Killed("the verifier is not running")
-        try:
-            wire.send(self.process.stdin, request)
-        except OSError as error:
-            raise self.ending() from error
+        self._send(wire.framed(request))
         frame = self._awaited(seconds)
         if frame is None:
             raise self.ending()
         return self._decode(frame)
+
+    def _send(self, frame: bytes) -> None:
+        """Without ever waiting for a child that does not read."""
+        if len(frame) <= ROOM:
+            self._write(frame)
+        else:
+            threading.Thread(target=self._write, args=(frame,), name="a long request", daemon=True).start()
+
+    def _write(self, frame: bytes) -> None:
+        assert self.process.stdin is not None
+        with suppress(OSError, ValueError):  # ended: so have its replies, which says it
+            self.process.stdin.write(frame)
+            self.process.stdin.flush()
 
     def _awaited(self, seconds: float) -> bytes | None:
         deadline = time.monotonic() + seconds

@@ -131,9 +131,10 @@ class Verifier:
             raise other_questions(self._charter, found)
 
     def close(self) -> None:
-        """End the child for good; safe to call twice."""
+        """End the child for good, whatever it is asked; safe to call twice."""
+        self._closed = True
+        self._child.process.kill()  # whoever waits for it lets go of the lock
         with self._lock:
-            self._closed = True
             self._child.end()
 
     def _texts(self, request: wire.MakeQuestions | wire.MakeAnswers) -> list[str]:

@@ -121,9 +121,13 @@ Said = TypeVar("Said")
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame; raises OSError when the other side is gone."""
-    frame = msgspec.msgpack.encode(message)
-    pipe.write(len(frame).to_bytes(4, "big") + frame)
+    pipe.write(framed(message))
     pipe.flush()
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    frame = msgspec.msgpack.encode(message)
+    return len(frame).to_bytes(4, "big") + frame
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
