@@ -110,7 +110,7 @@ class VerifierGone(VerifierError):
 
 
 class VerifierKilled(VerifierGone):
-    """Something outside killed it in the middle of a request; there is another one by now."""
+    """Something outside killed it in the middle of a request, or left it no time; there is another one by now."""
 
 
 class IdentityError(WaggleError):

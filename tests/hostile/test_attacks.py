@@ -33,6 +33,7 @@ from waggle.swarm.quota import TOGETHER, WORK_RATE, Joint, Payers
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
 from waggle.swarm.trust import DOUBT_S
+from waggle.tasks import child
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
@@ -40,6 +41,12 @@ from waggle.tasks.verifier import Verifier
 
 SceneOf = Callable[[Attacker], Scene]
 Arrives = Callable[[], Awaitable[Live]]
+
+
+def slow_answers(scene: Scene) -> Payload:
+    """As much work as texts make of a scorer."""
+    slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
+    return attacks.wire(scene, attacks.answering(scene, "propositional_logic", slow, count=10))
 
 
 @pytest.fixture
@@ -140,8 +147,9 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
 ) -> None:  # fmt: skip
     hostile, judging = await attacker("staller"), verifier.pid
     with monkeypatch.context() as stalled:  # alone: what else was set for slow computers holds on
-        stalled.setattr(verifying, "STRANGERS_SECONDS", 1e-6)  # whatever it says takes longer
-        await hostile.attack(attacks.formula_bombs, scene_of(hostile))
+        stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # whatever it says takes longer
+        stalled.setattr(child, "LOOK_SECONDS", 0.0)
+        await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"
     assert victim.node._trust.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
@@ -165,11 +173,9 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
             worked.append(seconds)
 
     monkeypatch.setattr(account, "charge", charge)
-    slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
 
     def made(each: Attacker, number: int) -> Payload:
-        scene = dataclasses.replace(scene_of(each), round=number)
-        return attacks.wire(scene, attacks.answering(scene, "propositional_logic", slow, count=10))
+        return slow_answers(dataclasses.replace(scene_of(each), round=number))
 
     payloads = [(each, await asyncio.to_thread(made, each, number)) for number in range(12) for each in hostile]
 

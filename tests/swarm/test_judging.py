@@ -3,8 +3,9 @@
 import hashlib
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from waggle.swarm.judging import Watch
 from waggle.swarm.record import Record
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
+from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.verifier import BATCH_SECONDS, Verifier
 from waggle.tasks.wire import Key
@@ -178,3 +180,26 @@ def test_whoever_ends_the_child_pays_no_more_than_a_text_may_take_where_it_canno
     with pytest.raises(VerifierGone), watch.turn(own):
         own.judge_strangers(iter(lambda: kill(own), None))  # dead as soon as it is asked
     assert watch.seconds == verifying.STRANGERS_SECONDS
+
+
+def test_a_record_is_not_refused_because_the_computer_was_busy_meanwhile(
+    charter: Charter, own: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, origin, judge = time.time(), identity.peer_id, own.judge_strangers
+    blob, announced = announced_record(charter, own, origin, now)
+    monkeypatch.setattr(judging, "RECORD_S", 1.0)
+    stops: list[threading.Timer] = []
+
+    def judge_late(items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+        if not stops:
+            os.kill(own.pid, signal.SIGSTOP)
+            stops.append(threading.Timer(1.5, os.kill, (own.pid, signal.SIGCONT)))
+            stops[0].start()
+        return judge(items)
+
+    monkeypatch.setattr(own, "judge_strangers", judge_late)
+    watch = Watch()
+    judged = judging.judge(blob, announced, origin=origin, charter=charter, verifier=own, now=now, watch=watch)
+    stops[0].join()
+    assert len(judged.groups) == 3
+    assert 0 < watch.seconds < 1.0

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,7 +14,7 @@ from waggle.tasks import verifier as verifying
 from waggle.tasks import wire
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.child import Child
-from waggle.tasks.group import Completion
+from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.verifier import Verifier
 
 LONG = "x" * 200_000  # more than a pipe takes
@@ -30,6 +30,35 @@ def own() -> Iterator[Verifier]:
     made = Verifier(first_swarm())
     yield made
     made.close()
+
+
+@pytest.fixture
+def ask(own) -> Callable[[], list[Verdict]]:
+    """Let it judge a peer's right answer."""
+    (question,), (answer,) = own.questions([("bf", 3)]), own.answers([("bf", 3)])
+    return lambda: own.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
+
+
+def test_a_child_that_gets_no_processor_for_longer_than_a_text_may_work_judges_it_all_the_same(own, ask, monkeypatch):
+    monkeypatch.setattr(verifying, "STRANGERS_SECONDS", 0.5)
+    first = own.pid
+    os.kill(first, signal.SIGSTOP)
+    going_on = threading.Timer(1.5, os.kill, (first, signal.SIGCONT))
+    going_on.start()
+    assert ask()[0].reward == 1.0
+    going_on.join()
+    assert own.pid == first
+
+
+def test_nobody_is_to_blame_for_a_child_that_gets_no_processor_at_all(own, ask, monkeypatch):
+    first = own.pid
+    with monkeypatch.context() as hurried:
+        hurried.setattr(verifying, "BATCH_SECONDS", 0.5)
+        os.kill(first, signal.SIGSTOP)
+        with pytest.raises(VerifierGone, match="no verdict within"):
+            ask()
+    assert ask()[0].reward == 1.0
+    assert own.pid != first
 
 
 def test_a_frozen_child_that_reads_no_long_request_is_not_waited_for_beyond_the_limit():

@@ -19,7 +19,7 @@ from waggle.tasks.verifier import Verifier, batched
 
 AT_ONCE = 16  # questions made in one turn
 SEVERAL = Verdict(reward=0.0, reason="several answers")
-RECORD_S = 5.0  # for all groups of one record: hundreds of times what honest ones take
+RECORD_S = 5.0  # of the processor, for all groups of one record: hundreds of times what honest ones take
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,10 @@ class Judged:
 
 
 class Watch:
-    """The seconds that the verifier worked, whatever came of it. Waiting for its turn is nobody's offence."""
+    """The seconds that the verifier worked; where it ended over it, those that this took, with another's start.
+
+    Waiting is nobody's offence, neither for its turn nor for a processor that has other things to do.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -42,9 +45,10 @@ class Watch:
         """Raises VerifierGone where there is no child and none can be started: how long that takes is our own trouble."""
         with verifier.turn:
             verifier.revive()
-            begun, most = time.monotonic(), math.inf
+            begun, before, most = time.monotonic(), verifier.worked, math.inf
             try:
                 yield
+                most = verifier.worked - before
             except VerifierGone:
                 most = verifying.STRANGERS_SECONDS
                 raise

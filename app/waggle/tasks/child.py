@@ -1,8 +1,10 @@
 """One run of a child process that answers one frame with one frame, and may be killed at any moment."""
 
+import math
 import os
 import queue
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
+import psutil
 
 import waggle
 from waggle import paths
@@ -18,12 +21,17 @@ from waggle.memory import held_by
 from waggle.tasks import wire
 from waggle.tasks.armour import MEMORY_BYTES, TRIPPED
 
-LOOK_SECONDS = 0.1  # between two looks at how much memory a child has taken: ordinary text is judged before the first
+LOOK_SECONDS = 0.1  # between two looks at what a child has taken: ordinary text is judged before the first
+STARVED = 0.1  # of the time that it was given: who had less of the processor was not too slow
 ROOM = 4096  # bytes that the pipe of any system takes although nobody reads
 GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
 KILL = 9  # the number of SIGKILL, which Windows does not name
 
 Reply = TypeVar("Reply")
+
+
+class Starved(TimeoutError):
+    """The time is over, and the child had next to nothing of the processor: others had it, or somebody froze the child."""
 
 
 class Forbidden(EOFError):
@@ -52,9 +60,9 @@ class Child(Generic[Reply]):
             if frame is None:
                 return
 
-    def ask(self, request: msgspec.Struct, seconds: float) -> Reply:
+    def ask(self, request: msgspec.Struct, seconds: float, work: float = math.inf) -> Reply:
         """The reply; raises EOFError when the child died, talks nonsense or took too much memory (not every kernel refuses it
-        more), and TimeoutError when it took too long.
+        more), and TimeoutError when it took too long: `seconds` of the clock, or `work` of the processor.
 
         Then it is ended: what it says too late must not be taken for the reply to another request.
         """
@@ -62,7 +70,7 @@ class Child(Generic[Reply]):
         if self.process.stdin.closed:
             raise Killed("the verifier is not running")
         self._send(wire.framed(request))
-        frame = self._awaited(seconds)
+        frame = self._awaited(seconds, work)
         if frame is None:
             raise self.ending()
         return self._decode(frame)
@@ -80,18 +88,28 @@ class Child(Generic[Reply]):
             self.process.stdin.write(frame)
             self.process.stdin.flush()
 
-    def _awaited(self, seconds: float) -> bytes | None:
+    def _awaited(self, seconds: float, work: float) -> bytes | None:
         deadline = time.monotonic() + seconds
+        before: float | None = None  # at the first look: one at every request would cost more than most requests do
         while True:
-            try:
+            with suppress(queue.Empty):
                 return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
-            except queue.Empty:
-                if time.monotonic() >= deadline:
-                    self.end()
-                    raise TimeoutError(f"no verdict within {seconds:.0f} s") from None
-                if held_by(self.process.pid) > MEMORY_BYTES:
-                    self.end()
-                    raise EOFError(f"the verifier took more than {MEMORY_BYTES / 2**30:.0f} GiB") from None
+            now = _worked(self.process.pid)
+            before = now if before is None else before
+            if error := self._beyond(now - before, work, seconds, late=time.monotonic() >= deadline):
+                self.end()
+                raise error
+
+    def _beyond(self, worked: float, work: float, seconds: float, *, late: bool) -> TimeoutError | EOFError | None:
+        """What it has taken that it may not, if anything."""
+        if worked >= work:
+            return TimeoutError(f"no verdict within {work:.0f} s of work")
+        if late:
+            kind = TimeoutError if worked >= STARVED * seconds else Starved
+            return kind(f"no verdict within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
+        if held_by(self.process.pid) > MEMORY_BYTES:
+            return EOFError(f"the verifier took more than {MEMORY_BYTES / 2**30:.0f} GiB")
+        return None
 
     def ending(self) -> EOFError:
         """How the child ended, or why it must be ended."""
@@ -112,3 +130,14 @@ class Child(Generic[Reply]):
             if pipe is not None:
                 with suppress(OSError):  # the part of a request that it no longer took is lost with it
                     pipe.close()
+
+
+def _worked(pid: int) -> float:
+    """Seconds of the processor that a process has had; NaN, which is never too much, where nobody can tell."""
+    try:
+        process = psutil.Process(pid)
+        # In a virtual environment of Windows, python.exe starts another and waits for it.
+        times = [one.cpu_times() for one in (process, *(process.children() if sys.platform == "win32" else ()))]
+    except psutil.Error:
+        return math.nan
+    return float(sum(each.user + each.system for each in times))

@@ -4,6 +4,7 @@ Thread-safe: the round judges its own answers while the swarm judges what peers 
 """
 
 import hashlib
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,16 +13,16 @@ from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKil
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Charter, other_questions
-from waggle.tasks.child import Child, Forbidden, Killed
+from waggle.tasks.child import Child, Forbidden, Killed, Starved
 from waggle.tasks.group import UNJUDGED, Completion, Verdict
 from waggle.tasks.questions import Question, Split, split_of
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
-BATCH_SECONDS = 20.0  # for one request, whatever its size
+BATCH_SECONDS = 20.0  # of the clock, for one request, whatever its size
 DIGEST_QUESTIONS = 64
 AT_ONCE = 64  # questions of one request: seconds where each reads a book, on a busy computer
 HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
-STRANGERS_SECONDS = 2.0  # for one group of a peer: thousands of times what honest text takes
+STRANGERS_SECONDS = 2.0  # of the processor, for one group of a peer: thousands of times what honest text takes
 
 
 class Verifier:
@@ -31,6 +32,7 @@ class Verifier:
         self._charter = charter
         self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
         self.forbidden = 0  # times that a scorer tried what none may: none of those that a charter may name should
+        self.worked = 0.0  # seconds of the processor that its replies took, as the child counts them
         self._lock = threading.RLock()
         self._closed = False
         self._open()
@@ -93,11 +95,11 @@ class Verifier:
         return verdicts
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
-        """The same for what a peer sent: little time for all of it, and no second try. Raises VerifierError when the child
+        """The same for what a peer sent: little work for all of it, and no second try. Raises VerifierError when the child
         died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only.
-        VerifierGone means that it was not the text."""
+        VerifierGone means that it was not the text: also where a busy computer let the child do next to nothing."""
         batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
-        reply = self._ask(wire.Judge(batch), attempts=1, seconds=STRANGERS_SECONDS)
+        reply = self._ask(wire.Judge(batch), attempts=1, work=STRANGERS_SECONDS)
         if not isinstance(reply, wire.Verdicts):
             raise VerifierError("A completion cannot be judged.")
         return reply.verdicts
@@ -152,22 +154,24 @@ class Verifier:
             return None
         return reply.verdicts if isinstance(reply, wire.Verdicts) else None
 
-    def _ask(self, request: wire.Request, attempts: int = 2, seconds: float = BATCH_SECONDS) -> wire.Reply:
+    def _ask(self, request: wire.Request, attempts: int = 2, work: float = math.inf) -> wire.Reply:
         ended: Exception | None = None
         with self._lock:
             for _ in range(attempts):
                 try:
-                    return self._told(request, seconds)
+                    return self._told(request, BATCH_SECONDS, work)
                 except (EOFError, TimeoutError) as error:
                     ended = error
                     self._restart(error)
-        kind = VerifierKilled if isinstance(ended, Killed) else VerifierError
+        kind = VerifierKilled if isinstance(ended, (Killed, Starved)) else VerifierError
         raise kind(
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
         ) from ended
 
-    def _told(self, request: wire.Warm | wire.Request, seconds: float) -> wire.Reply:
-        reply = self._child.ask(request, seconds)
+    def _told(self, request: wire.Warm | wire.Request, seconds: float, work: float = math.inf) -> wire.Reply:
+        reply = self._child.ask(request, seconds, work)
+        if isinstance(reply, (wire.Texts, wire.Verdicts)):
+            self.worked += reply.seconds
         if isinstance(reply, wire.Tripped):
             raise Forbidden(f"a scorer tried {reply.event} on a text")
         return reply

@@ -8,6 +8,7 @@ import decimal
 import os
 import signal
 import sys
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -140,6 +141,12 @@ def _reason(reward: float, answer: str) -> str:
 
 
 def _reply(bench: Bench, request: wire.Request) -> wire.Reply:
+    began = time.process_time()
+    done = _done(bench, request)
+    return msgspec.structs.replace(done, seconds=time.process_time() - began)
+
+
+def _done(bench: Bench, request: wire.Request) -> wire.Texts | wire.Verdicts:
     match request:
         case wire.MakeQuestions(keys):
             return wire.Texts([bench.question(key) for key in keys])

@@ -35,11 +35,15 @@ class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Texts(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """`seconds` are the processor's, here and below."""
+
     texts: list[str]
+    seconds: float = 0.0
 
 
 class Verdicts(msgspec.Struct, frozen=True, tag=True, array_like=True):
     verdicts: list[Verdict]
+    seconds: float = 0.0
 
 
 class Warmed(msgspec.Struct, frozen=True, tag=True, array_like=True):
