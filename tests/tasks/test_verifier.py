@@ -126,6 +126,19 @@ def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
     assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
 
 
+def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_long(monkeypatch):
+    few = Specialty(title="Jugs", dataset="jugs", settings={"difficulty": 5})  # the easiest that is offered: 198 questions
+    own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(few,)))
+    asked, make = [], own.questions
+    monkeypatch.setattr(own, "questions", lambda keys: asked.extend(keys) or make(keys))
+    try:
+        found = own.held_out("jugs", "test", 30)
+        assert len(found) == len({question.text for question in found}) == 12
+        assert len(asked) < 4000
+    finally:
+        own.close()
+
+
 def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
     hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
     verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))

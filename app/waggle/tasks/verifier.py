@@ -21,7 +21,8 @@ START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 BATCH_SECONDS = 20.0  # of the clock, for one request, whatever its size
 DIGEST_QUESTIONS = 64
 AT_ONCE = 64  # questions of one request: seconds where each reads a book, on a busy computer
-HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions: seconds, not minutes
+HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions
+STALE_SEEDS = 1 << 11  # one after the other without a new text: all that the settings make were seen
 STRANGERS_SECONDS = 2.0  # of the processor, for one group of a peer: thousands of times what honest text takes
 
 
@@ -110,14 +111,14 @@ class Verifier:
         Fewer where the specialty's settings do not make so many different ones.
         """
         found: list[Question] = []
+        seen, newest = set[str](), 0  # of any split
         for keys in batched([(dataset, seed) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
-            made = self.questions(keys)
-            known = {question.text for question in found}
-            for question in made:
-                if split_of(dataset, question.text) == split and question.text not in known:
-                    known.add(question.text)
-                    found.append(question)
-            if len(found) >= count:
+            for question in self.questions(keys):
+                if question.text not in seen:
+                    seen.add(question.text)
+                    newest = question.seed
+                    found += [question] if split_of(dataset, question.text) == split else []
+            if len(found) >= count or keys[-1][1] - newest >= STALE_SEEDS:
                 break
         return found[:count]
 
