@@ -26,7 +26,7 @@ OPEN, SHUT = TAGS
 PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
 SPARE = 16  # seeds to begin with: a dataset may make no question of some
 CACHED = 4096  # entries
-CACHED_CHARACTERS = 32_000_000  # of their questions and answers: a stranger may have chosen large grids
+CACHED_CHARACTERS = 8_000_000  # of all that they hold, five bytes each or more: a stranger may have chosen lists of primes
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
 
 
@@ -77,11 +77,11 @@ class Bench:
 
             dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
             made = dataset[0]
-        self._keep(key, made)
+            self._keep(key, made)
         return self._scorers.setdefault(key[0], dataset), made
 
     def _keep(self, key: wire.Key, made: dict[str, Any]) -> None:
-        characters = sum(len(text) for text in (made["question"], made["answer"]) if isinstance(text, str))
+        characters = len(repr(made))
         self._made[key] = made, characters
         self._characters += characters
         while len(self._made) > CACHED or self._characters > CACHED_CHARACTERS:
