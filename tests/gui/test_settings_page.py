@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from waggle import settings
@@ -175,6 +175,22 @@ def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
     qtbot.keyClick(week, Qt.Key.Key_Space)
     assert told[-1] == (), "all hours are the default"
     assert tuple(week._week) == ALWAYS
+
+
+def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(look: Look, qtbot: QtBot) -> None:
+    week, told = Week(look, "Your week"), list[object]()
+    qtbot.addWidget(week)
+    week.resize(600, week.height())
+    week.changed.connect(told.append)
+    week.show_value(())
+    hour, name = week._cell(3, 2).center().toPoint(), QPoint(5, week.height() // 2)
+    for button, place in ((Qt.MouseButton.RightButton, hour), (Qt.MouseButton.LeftButton, name)):
+        qtbot.mousePress(week, button, pos=place)
+        qtbot.mouseMove(week, hour)
+        qtbot.mouseRelease(week, button, pos=hour)
+    assert (told, tuple(week._week)) == ([], ALWAYS)
+    qtbot.mouseClick(week, Qt.MouseButton.LeftButton, pos=hour)
+    assert told == [("#" * 24, "#" * 24, "###." + "#" * 20, *("#" * 24,) * 4)]
 
 
 def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page: SettingsPage) -> None:

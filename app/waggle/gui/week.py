@@ -25,6 +25,7 @@ class Week(Painted):
         self._name, self._left, self._row, self._head = name, look.px(96), look.px(22), look.px(18)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
+        self._marked = False  # by the press that is held
         self.setFixedHeight(self._head + 7 * self._row + 4)
         self.setMinimumWidth(self._left + 24 * 14)  # its cells hold no words
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -68,17 +69,21 @@ class Week(Painted):
         return (hour, day) if inside else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        if cell := self._cell_at(event.position().toPoint()):
+        cell = self._cell_at(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and cell:
             hour, day = cell
             self._brush = "." if self._week[day][hour] == "#" else "#"
+            self._marked = True
             self._mark(cell)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() and (cell := self._cell_at(event.position().toPoint())):
+        if self._marked and (cell := self._cell_at(event.position().toPoint())):
             self._mark(cell)
 
-    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
-        self._tell()
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self._marked:
+            self._marked = False
+            self._tell()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         hour, day = self._at
