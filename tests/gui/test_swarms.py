@@ -21,10 +21,11 @@ from waggle.gui.opened import Application
 from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip
 from waggle.gui.parts import Button, Line
+from waggle.gui.presses import SureLink
 from waggle.gui.span_text import SpanText
 from waggle.gui.still import settled
 from waggle.gui.swarm_form import level_of
-from waggle.gui.swarm_views import Forget, Sheet, SwarmCard, trains_on
+from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms, link_in
 from waggle.gui.window import Window
 from waggle.protocol import commands, events
@@ -374,6 +375,24 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     assert view._said.text() == "no name is not the name of a model."
 
 
+def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
+    window, view, sent = models
+    window.activateWindow()
+    settled(window)
+    remove, known = button_of(view, "Remove"), len(sent)
+    assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
+    qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
+    qtbot.mouseDClick(remove, Qt.MouseButton.LeftButton)
+    assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
+    view._use.setFocus()
+    assert remove.text() == "Remove"
+    remove.click()
+    remove.click()
+    assert sent[known:] == [commands.RemoveModel(id=sent[-1].id, name="Qwen/Tiny")]
+    tell(window, events.PhaseChanged(phase="stopped", round=613))
+    assert (remove.isEnabled(), bool(remove.toolTip())) == (False, True)
+
+
 def test_what_was_learned_is_exported_and_said(models: Models) -> None:
     window, view, sent = models
     view.export("/tmp/mine")
@@ -625,7 +644,7 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
     _, swarms, sent = page
-    swarms.findChildren(Forget)[-1].click()
+    swarms.findChildren(SureLink)[-1].click()
     assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
 
 
@@ -637,7 +656,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     settled(window)
-    (forget,) = (one for one in swarms.findChildren(Forget) if one.isVisible())
+    (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
     known = len(sent)
 
     def shown() -> tuple[str, bool]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication, QMouseEvent, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle import cuda_pack
@@ -12,6 +12,7 @@ from waggle.gui.look import Look
 from waggle.gui.notices import recent, warning_words
 from waggle.gui.paint import Chip, Sign, Stages
 from waggle.gui.parts import Button, Line, column, held, restyle, row, rule, set_tip, text
+from waggle.gui.presses import OnceButton
 from waggle.gui.profile import Profile, threads_now
 from waggle.gui.report import report
 from waggle.gui.stepper import TITLES
@@ -39,13 +40,6 @@ def progress_words(state: State) -> tuple[str, int, int]:
     if state.stage == "answer":
         words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
     return words, STAGES.index(state.stage), len(STAGES)
-
-
-class OnceButton(Button):
-    """A double click is one press: the second would take back what the first did."""
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        event.accept()
 
 
 class Hero(QFrame):

@@ -10,6 +10,7 @@ from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, text
+from waggle.gui.presses import SureLink
 from waggle.gui.resting import hindrance
 from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
@@ -74,18 +75,19 @@ class ModelCard(QFrame):
         lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
-    def _remover(self, look: Look, model: ModelShown) -> Button:
-        made = Button(look, tr("Remove"), "link")
-        made.setAccessibleName(tr("Remove %1 from this computer").replace("%1", name_of(model)))
-        made.clicked.connect(lambda: self.removed.emit(model))
+    def _remover(self, look: Look, model: ModelShown) -> SureLink:
+        name = tr("Remove %1 from this computer").replace("%1", name_of(model))
+        sure = tr("Remove %1").replace("%1", size(model.bytes))
+        made = SureLink(look, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        made.meant.connect(lambda: self.removed.emit(model))
         return made
 
     def show_model(self, model: ModelShown, why_not: str) -> None:
         """The same model as it stands now."""
         self._about.say(about(model))
         self._fit.setText(told(model.fit))
-        self._act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
         for act in self.findChildren(Button):
+            act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)
 
 

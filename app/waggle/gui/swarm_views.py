@@ -1,13 +1,13 @@
 """Swarms as a person meets them: a card of one that is known, the sheet of one to be joined, and the invite to this one."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFocusEvent, QHideEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
 from waggle.gui.copying import CopyButton
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_in, text
+from waggle.gui.presses import SureLink
 from waggle.gui.qr import QrCode
 from waggle.gui.words import later, one_line, plural, told, tr, visible
 from waggle.protocol.gatherings import InviteRead, InviteWritten, SwarmShown
@@ -91,42 +91,13 @@ def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 
 
-class Forget(Button):
-    """`meant` follows a press; where the way back goes too, only a second one, asked for until the focus or the page leaves."""
-
-    meant = Signal()
-    asking = Signal(bool)
-
-    def __init__(self, look: Look, swarm: SwarmShown) -> None:
-        super().__init__(look, tr("Forget"), "link")
-        self._title, self._twice, self._asked = one_line(swarm.name), swarm.private or swarm.created, False
-        self._for_good = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
-        self.clicked.connect(self._forward)
-        self._ask(False)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self._ask(False)
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        super().hideEvent(event)
-        self._ask(False)
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """A double click is no second word."""
-
-    def _forward(self) -> None:
-        if self._twice and not self._asked:
-            self.setFocus()  # macOS gives a button none that is clicked
-            self._ask(True)
-        else:
-            self.meant.emit()
-
-    def _ask(self, asked: bool) -> None:
-        self._asked = asked
-        self.say(self._for_good if asked else tr("Forget"))
-        self.setAccessibleName(f"{self._for_good}: {self._title}" if asked else tr("Forget %1").replace("%1", self._title))
-        self.asking.emit(asked)
+def forget_link(look: Look, swarm: SwarmShown) -> SureLink:
+    """Asked twice where the way back goes too."""
+    title, sure = one_line(swarm.name), ""
+    if swarm.private or swarm.created:
+        sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
+    name = tr("Forget %1").replace("%1", title)
+    return SureLink(look, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
@@ -163,7 +134,7 @@ class SwarmCard(QFrame):
         go.setEnabled(not why_not)
         go.setToolTip(why_not)
         go.clicked.connect(lambda: self.chosen.emit(swarm.charter))
-        forget, warning = Forget(look, swarm), text(look, "", "small", "bad", wrap=True)
+        forget, warning = forget_link(look, swarm), text(look, "", "small", "bad", wrap=True)
         say_in(warning, "", "bad")
         words = tr("Without an invite to it you can never come back.")
         forget.asking.connect(lambda asked: say_in(warning, words if asked else "", "bad"))
