@@ -76,6 +76,12 @@ def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
 Page = tuple[Window, Swarms, list[AnyCommand]]
 
 
+def press_again(qtbot: QtBot, button: QWidget) -> None:
+    """The second press of a double click."""
+    qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)
+    qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
+
+
 def tell(window: Window, *told: object) -> None:
     for event in told:
         window._current.take(event)  # type: ignore[arg-type]
@@ -136,6 +142,18 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     qtbot.keyClick(swarms, Qt.Key.Key_Escape)
     assert swarms._views.currentIndex() == LIST
     assert [type(command) for command in sent] == [commands.ListSwarms, commands.ReadInvite]
+
+
+def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    swarms.show_join(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    known, focused = len(sent), window.focusWidget()
+    (sheet,) = swarms.findChildren(Sheet)
+    assert focused is sheet.no
+    press_again(qtbot, sheet.join)
+    qtbot.keyClick(focused, Qt.Key.Key_Return)
+    assert (sent[known:], swarms._views.currentIndex()) == ([], LIST)
 
 
 def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
@@ -382,7 +400,7 @@ def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(
     remove, known = button_of(view, "Remove"), len(sent)
     assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
     qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
-    qtbot.mouseDClick(remove, Qt.MouseButton.LeftButton)
+    press_again(qtbot, remove)
     assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
     view._use.setFocus()
     assert remove.text() == "Remove"
@@ -664,7 +682,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
         return forget.text(), "Without an invite to it you can never come back." in said
 
     qtbot.mouseClick(forget, Qt.MouseButton.LeftButton)
-    qtbot.mouseDClick(forget, Qt.MouseButton.LeftButton)
+    press_again(qtbot, forget)
     assert (shown(), sent[known:]) == ((asked, True), [])
     assert forget.accessibleName() == f"{asked}: Two laptops"
     swarms._join.setFocus()

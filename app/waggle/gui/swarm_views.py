@@ -7,7 +7,7 @@ from waggle.gui.copying import CopyButton
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_in, text
-from waggle.gui.presses import SureLink
+from waggle.gui.presses import OnceButton, SureLink
 from waggle.gui.qr import QrCode
 from waggle.gui.words import later, one_line, plural, told, tr, visible
 from waggle.protocol.gatherings import InviteRead, InviteWritten, SwarmShown
@@ -166,13 +166,13 @@ class Sheet(QFrame):
             parts += [2, text(look, tr("Questions of this kind will be asked"), "label", "soft"), asked]
         parts += [4, rule(), 2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
         words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        join = Button(look, words.replace("%1", title[:40]), "primary")
+        join = OnceButton(look, words.replace("%1", title[:40]), "primary")
         join.setEnabled(not why_not and not swarm.active)
         join.setToolTip(why_not)
         join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
-        self.join = join
         no = Button(look, tr("Not now"))
         no.clicked.connect(self.declined)
+        self.join, self.no = join, no
         hindrance = Line(look, why_not, "small", "text_soft")
         parts.append(held(row((hindrance, 1), no, join, gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))

@@ -242,7 +242,7 @@ class Swarms(Page):
         self._turn_to(SHEET)
         self._which.mark(0)
         self._ask_others.setVisible(False)
-        made.join.setFocus()
+        made.no.setFocus()  # a key that was pressed for what came before joins nothing
 
     def _fixed(self) -> str:
         return self._state.swarms.fixed if self._state.swarms else ""
