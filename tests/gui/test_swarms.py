@@ -144,6 +144,19 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     assert [type(command) for command in sent] == [commands.ListSwarms, commands.ReadInvite]
 
 
+@pytest.mark.parametrize(
+    ("members", "there"),
+    [(0, "Not asked yet who is there."), (1, "1 computer was there when last asked."),
+     (4, "4 computers were there when last asked.")],
+)  # fmt: skip
+def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
+    next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
+    (sheet,) = swarms.findChildren(Sheet)
+    assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
+
+
 def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     swarms.show_join(LINK)
@@ -287,7 +300,7 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     (sheet,) = swarms.findChildren(Sheet)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
     sheet = Sheet(
-        window.swarms.look, replace(OTHER, name="Q&A club", known=False), read=None, leaving="", round_=1, why_not=""
+        window.swarms.look, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"

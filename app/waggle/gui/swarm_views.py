@@ -144,20 +144,40 @@ class SwarmCard(QFrame):
         return held(column(row(go, forget, None, gap=8), warning, gap=4, margins=(0, 4, 0, 0)))
 
 
+def as_created() -> str:
+    """Who is in a swarm that was made a moment ago."""
+    return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
+
+
+def as_remembered(swarm: SwarmShown) -> str:
+    """Who is in a known one: nobody was asked just now."""
+    there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
+        swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
+    return f"{there} {tr('You know this swarm.')}"
+
+
+def as_answered(read: InviteRead) -> str:
+    """Who is in one that was just asked."""
+    if not read.answered:
+        return tr("Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.")
+    there = plural(read.swarm.members, "%n computer is there now.", "%n computers are there now.") if read.swarm.members else tr(
+        "It answers; nobody has announced anything just now.")  # fmt: skip
+    return f"{there} {tr('Nothing has been joined yet.')}"
+
+
 class Sheet(QFrame):
     """A swarm that could be gone to: all that is known of it, what going there means, and the one button that does it."""
 
     accepted = Signal(str)
     declined = Signal()
 
-    def __init__(
-        self, look: Look, swarm: SwarmShown, *, read: InviteRead | None, leaving: str, round_: int, why_not: str
-    ) -> None:
+    def __init__(self, look: Look, swarm: SwarmShown, *, about: str, leaving: str, round_: int, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
         head = row(Sign(look, "swarms", "accent_text", 24), (Line(look, title, "title"), 1), *chips(look, swarm))
-        parts: list[QWidget | int | None] = [held(head), text(look, self._about(swarm, read), "body", "soft", wrap=True), 4]
+        said = tr("You are in this swarm already.") if swarm.active else about
+        parts: list[QWidget | int | None] = [held(head), text(look, said, "body", "soft", wrap=True), 4]
         parts.append(Fact(look, tr("It trains on"), trains_on(swarm)))
         if swarm.model_hint:
             parts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
@@ -176,20 +196,6 @@ class Sheet(QFrame):
         hindrance = Line(look, why_not, "small", "text_soft")
         parts.append(held(row((hindrance, 1), no, join, gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
-
-    @staticmethod
-    def _about(swarm: SwarmShown, read: InviteRead | None) -> str:
-        if swarm.active:
-            return tr("You are in this swarm already.")
-        if read is None:
-            return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
-        if not read.answered:
-            return tr(
-                "Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there."
-            )
-        there = plural(swarm.members, "%n computer is there now.", "%n computers are there now.") if swarm.members else tr(
-            "It answers; nobody has announced anything just now.")  # fmt: skip
-        return f"{there} {tr('Nothing has been joined yet.')}"
 
     @staticmethod
     def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:

@@ -16,11 +16,11 @@ from waggle.gui.race_view import RaceView
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_list import SwarmList
-from waggle.gui.swarm_views import Invitation, Sheet, link_field
+from waggle.gui.swarm_views import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.try_view import TryView
 from waggle.gui.words import one_line, plural, told, tr, visible
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
-from waggle.protocol.gatherings import InviteRead, SwarmShown
+from waggle.protocol.gatherings import SwarmShown
 from waggle.protocol.state import State
 
 LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)
@@ -119,10 +119,10 @@ class Swarms(Page):
             self._asked_of = state.ready
             self.commanded.emit(ListSwarms(id=new_id()))
         if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
-            self._show_sheet(state.looked.swarm, state.looked)
+            self._show_sheet(state.looked.swarm, as_answered(state.looked))
         if self._waiting == "create" and state.created is not None and state.created is not before.created:
             self._form.reset()
-            self._show_sheet(state.created.swarm, None)
+            self._show_sheet(state.created.swarm, as_created())
         if self._waiting == "invite" and state.invite is not before.invite:
             self._waiting = ""
         if self._views.currentIndex() == INVITE and not hindrance(state):
@@ -222,15 +222,15 @@ class Swarms(Page):
         known = self._state.swarms.swarms if self._state.swarms else ()
         for one in known:
             if one.charter == charter:
-                self._show_sheet(one, InviteRead(swarm=one, answered=True))
+                self._show_sheet(one, as_remembered(one))
 
-    def _show_sheet(self, swarm: SwarmShown, read: InviteRead | None) -> None:
+    def _show_sheet(self, swarm: SwarmShown, about: str) -> None:
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         made = Sheet(
             self.look,
             swarm,
-            read=read,
+            about=about,
             leaving=leaving,
             round_=self._state.round,
             why_not=told(self._fixed()),
