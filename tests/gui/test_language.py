@@ -165,6 +165,27 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
 
 
+@pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
+def test_what_a_model_answered_stays_as_it_is(answer: str) -> None:
+    for spoken, wrong in (("en", "wrong"), ("de", "falsch")):
+        language.use(spoken)  # type: ignore[arg-type]
+        assert told(f"wrong: {answer}") == f"{wrong}: {answer}"
+
+
+@pytest.mark.parametrize("name", ["Home", "Calendar", "3 days", "Maths. Fun", "A. B. Calm", "First %2", "the swarms"])
+def test_what_people_named_stays_as_it_is(name: str) -> None:
+    language.use("de")
+    assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+    said = f"{name} is a private swarm, and its key is not here. Try again later."
+    assert told(said) == f"{name} ist ein privater Schwarm, und sein Schlüssel ist nicht hier. Versuche es später noch einmal."
+    assert told(f"{name} is running.") == f"{name} läuft."
+    assert told(f"There is no setting {name}.") == f"Es gibt keine Option {name}."
+
+
+def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
+    assert language.read("de").told.keys() >= language._OURS
+
+
 @pytest.mark.parametrize(
     "reason", ["A part of the journal is damaged, or another version of Waggle wrote it.", "It is incomplete."]
 )

@@ -1,7 +1,9 @@
 """The language of the window: one book of words each, and how a sentence that the engine said is found in it.
 
 What the window itself says is looked up whole. What comes from below (the engine, the sentence, a verdict on a peer) comes
-in English with figures and names in it: it is matched against patterns such as "Paused until %1.", sentence by sentence.
+in English with figures and names in it: it is matched against patterns such as "Paused until %1.", sentence by sentence. What
+stands in a place stays as it is, for swarms and programs have names of their own, and models answer what they like; only in
+the patterns of _OURS it is said in the language, too.
 """
 
 import functools
@@ -27,6 +29,19 @@ MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere what looks like a
 DECIMAL = re.compile(r"\d+\.\d+")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers
+ANSWERED = "wrong: %1"  # by a model, whose words may look like any sentence
+MOST_PARTS = 3  # of one sentence: a name in it may have full stops
+_OURS = frozenset({
+    "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
+    "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
+    "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
+    "It broke a rule (%1): it is asked again in %2.", "It is asked like any stranger: %1 so far, %2.",
+    "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.",
+    "It is trusted, so it is asked first: %1, %2.", "Lively: %1, %2.", "Nothing was lost; %1.", "Paused until %1.",
+    "Quiet: %1, %2.", "This computer's clock is %1 fast.", "This computer's clock is %1 slow.",
+    "Too early for a forecast: %1 so far.", "Your model is %1, on this computer only.", "Your model is %1, with %2.",
+    "Your rules wait until %1.",
+})  # fmt: skip
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +69,7 @@ class Spoken:
         self.language: Language = "en"
         self.book = Book()
         self.manner = Manner()
-        self.patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+        self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # with its answer, and whether it is one of _OURS
         self.qt = QTranslator()
 
 
@@ -74,7 +89,7 @@ def use(language: Language) -> None:
     _spoken.book = read(language)
     _spoken.manner = MANNERS.get(language, Manner())
     longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
-    _spoken.patterns = tuple((_pattern(english), words) for english, words in longest_first)
+    _spoken.patterns = tuple((_pattern(english), words, english in _OURS) for english, words in longest_first)
     told.cache_clear()
     app = QApplication.instance()
     assert isinstance(app, QApplication)
@@ -117,32 +132,51 @@ def told(words: str) -> str:
     """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
     if _spoken.language in ("pseudo", "mirrored") or not words:
         return translated(words)
-    if words in _spoken.book.told:
-        return _spoken.book.told[words]
-    parts = SENTENCE.split(words)
-    if len(parts) > 1:
-        return " ".join(told(part) for part in parts)
-    whole = _matched(words)
-    return words if whole is None else whole
+    book = _spoken.book.told
+    if words in book:
+        return book[words]
+    if words.startswith(before := ANSWERED.removesuffix("%1")):
+        return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
+    parts, said = SENTENCE.split(words), list[str]()
+    while parts:
+        length, sentence = _first(parts)
+        said.append(sentence)
+        parts = parts[length:]
+    return " ".join(said)
+
+
+def _first(parts: list[str]) -> tuple[int, str]:
+    """Of how many parts the first sentence is, and that in the language."""
+    for length in range(1, min(MOST_PARTS, len(parts)) + 1):
+        if (sentence := _matched(" ".join(parts[:length]))) is not None:
+            return length, sentence
+    return 1, parts[0]
 
 
 def _matched(words: str) -> str | None:
-    if words in _spoken.book.words:
-        return _spoken.book.words[words]
-    for pattern, answer in _spoken.patterns if len(words) <= LONGEST else ():
+    for book in (_spoken.book.told, _spoken.book.words):
+        if words in book:
+            return book[words]
+    for pattern, answer, ours in _spoken.patterns if len(words) <= LONGEST else ():
         if found := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
-            for place, value in enumerate(found.groups(), 1):
-                answer = answer.replace(f"%{place}", _written(value, measured=measured))
-            return answer
+            return _filled(answer, [_written(value, measured=measured, ours=ours) for value in found.groups()])
     return None
 
 
-def _written(value: str, *, measured: bool) -> str:
-    """What stands in a place: a figure as is the custom, else words that may be known."""
+def _filled(answer: str, values: list[str]) -> str:
+    """At once: a name may have a place's sign in it."""
+    places = {f"%{number}": value for number, value in enumerate(values, 1)}
+    return PLACE.sub(lambda place: places.get(place[0], place[0]), answer)
+
+
+def _written(value: str, *, measured: bool, ours: bool) -> str:
+    """What stands in a place: a figure as is the custom, words of ours in the language, any others as they are."""
     if THOUSANDS.fullmatch(value):
         return value.replace(",", _spoken.manner.thousands)
-    return value.replace(".", _spoken.manner.point) if measured and DECIMAL.fullmatch(value) else told(value)
+    if measured and DECIMAL.fullmatch(value):
+        return value.replace(".", _spoken.manner.point)
+    return told(value) if ours else value
 
 
 def _pattern(english: str) -> re.Pattern[str]:
