@@ -7,6 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from waggle import settings
@@ -203,6 +204,31 @@ def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page
     assert isinstance(asked[0], Resume)
     assert isinstance(asked[1], ChangeSettings)
     assert asked[1].values == {"when.only_on_power": False}
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
+def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(look, page), list[AnyCommand]()
+    why.commanded.connect(asked.append)
+
+    def ticks(celsius: int) -> tuple[Tick, ...]:
+        running = (Tick(rule="program", passes=False, says=f"{name} is running.") for name in ("steam", "zoom"))
+        return *running, Tick(rule="temperature", passes=False, says=f"The processor is too warm: {celsius} °C.", ends="Starts.")
+
+    why.show_ticks(ticks(86))
+    (switch,) = why.findChildren(Switch)
+    why.show()
+    switch.setFocus()
+    qtbot.mousePress(switch, Qt.MouseButton.LeftButton)
+    why.show_ticks(ticks(87))
+    assert why.findChildren(Switch) == [switch]
+    assert (why.focusWidget(), switch.isDown()) == (switch, True)
+    assert switch.accessibleName() == "Rule: The processor is too warm: 87 °C."
+    assert "The processor is too warm: 87 °C." in [label.text() for label in why.findChildren(QLabel)]
+    qtbot.mouseRelease(switch, Qt.MouseButton.LeftButton)
+    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"when.below_celsius": 0}]
+    why.show_ticks(ticks(88)[1:])
+    assert len(why._rows.findChildren(Button)) == 1
 
 
 def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:

@@ -1,10 +1,9 @@
 """Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QFrame, QLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.controls import Switch
 from waggle.gui.look import Look
@@ -24,6 +23,52 @@ SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more"
 MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}
 
 
+def shape(tick: Tick) -> object:
+    """What its row is made of; everything else about it is said anew in the same row."""
+    return tick.rule, tick.passes, bool(tick.ends)
+
+
+class RuleRow(QWidget):
+    """One rule. `switched_off` carries it, `change_wanted` the setting where it is kept."""
+
+    switched_off = Signal(str)
+    change_wanted = Signal(str)
+
+    def __init__(self, look: Look, tick: Tick) -> None:
+        super().__init__()
+        icon, ink = SIGNS[tick.passes]
+        self._says = text(look, "", "strong" if tick.passes is False else "body", wrap=True)
+        self._ends = text(look, "", "small", "soft", wrap=True)
+        if not tick.ends:
+            self._ends.hide()
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
+        badge.setFixedSize(28, 28)
+        badge.setAccessibleName(tr(MEANINGS[tick.passes]))
+        line = row(column(badge, None), (column(self._says, self._ends, gap=1), 1), gap=12)
+        self._control: QWidget | None = None
+        if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
+            switch = self._control = Switch(look, "")
+            switch.setChecked(True)
+            switch.changed.connect(lambda on: None if on else self.switched_off.emit(tick.rule))
+        elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
+            change = self._control = Button(look, tr("Change rule"), "link")
+            change.clicked.connect(lambda: self.change_wanted.emit(key))
+        if self._control is not None:
+            line.addLayout(column(self._control, None))
+        self.setLayout(line)
+
+    def say(self, tick: Tick) -> None:
+        """The same rule as it stands now."""
+        says = told(tick.says)
+        self._says.setText(says)
+        self._ends.setText(told(tick.ends))
+        if isinstance(self._control, Switch):
+            self._control.setChecked(True)  # a rule that is told of is on
+            self._control.setAccessibleName(tr("Rule: %1").replace("%1", says))
+        elif self._control is not None:
+            self._control.setAccessibleName(f"{tr('Change rule')}: {says}")
+
+
 class Why(QFrame):
     """A small window below the sentence. `commanded` switches a rule off, or resumes; `setting_wanted` names what to change."""
 
@@ -36,21 +81,33 @@ class Why(QFrame):
         self.setAccessibleName(tr("Why it contributes or waits"))
         self._look = look
         self._ticks: tuple[Tick, ...] = ()
+        self._made: list[RuleRow] = []
         self._rows: QWidget = held(column())
         self._box = column(text(look, tr("Your rules"), "heading"), self._rows, gap=10, margins=(18, 14, 18, 16))
         self.setLayout(self._box)
         self.setFixedWidth(look.px(440))
 
     def show_ticks(self, ticks: Sequence[Tick]) -> None:
-        """Redraw when the rules say something else."""
+        """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
         if tuple(ticks) == self._ticks:
             return
+        same = list(map(shape, ticks)) == list(map(shape, self._ticks))
         self._ticks = tuple(ticks)
-        fresh = held(column(*(self._line(tick) for tick in ticks), gap=10))
+        if not same:
+            self._make_rows()
+        for made, tick in zip(self._made, ticks, strict=True):
+            made.say(tick)
+        self.adjustSize()
+
+    def _make_rows(self) -> None:
+        self._made = [RuleRow(self._look, tick) for tick in self._ticks]
+        for made in self._made:
+            made.switched_off.connect(self._switch_off)
+            made.change_wanted.connect(self._change)
+        fresh = held(column(*self._made, gap=10))
         self._box.replaceWidget(self._rows, fresh)
         self._rows.deleteLater()
         self._rows = fresh
-        self.adjustSize()
 
     def open_below(self, button: QWidget) -> None:
         self.adjustSize()
@@ -61,35 +118,12 @@ class Why(QFrame):
         self.show()
         self.setFocus()
 
-    def _line(self, tick: Tick) -> QLayout:
-        look, (icon, ink) = self._look, SIGNS[tick.passes]
-        words = column(text(look, told(tick.says), "strong" if tick.passes is False else "body", wrap=True), gap=1)
-        if tick.ends:
-            words.addWidget(text(look, told(tick.ends), "small", "soft", wrap=True))
-        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
-        badge.setFixedSize(28, 28)
-        badge.setAccessibleName(tr(MEANINGS[tick.passes]))
-        line = row(column(badge, None), (words, 1), gap=12)
-        if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
-            switch = Switch(look, tr("Rule: %1").replace("%1", told(tick.says)))
-            switch.setChecked(True)
-            switch.changed.connect(partial(self._switch, tick.rule))
-            line.addLayout(column(switch, None))
-        elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
-            change = Button(look, tr("Change rule"), "link")
-            change.setAccessibleName(f"{tr('Change rule')}: {told(tick.says)}")
-            change.clicked.connect(lambda: self._change(key))
-            line.addLayout(column(change, None))
-        return line
-
     def _change(self, key: str) -> None:
         self.hide()
         self.setting_wanted.emit(key)
 
-    def _switch(self, rule: Rule, on: object) -> None:
-        """Off: a pause is ended, any other rule is set so that it holds nothing back."""
-        if on:
-            return
+    def _switch_off(self, rule: Rule) -> None:
+        """A pause is ended, any other rule is set so that it holds nothing back."""
         self.hide()
         if rule == "pause":
             self.commanded.emit(Resume(id=new_id()))
