@@ -227,6 +227,8 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
         ("waggle-progress.csv", "Picture (*.png)", "waggle-progress.png"),
         ("waggle-progress.csv", "Table (*.csv)", "waggle-progress.csv"),
         ("mine.png", "Table (*.csv)", "mine.png"),
+        ("run v1.2", "Picture (*.png)", "run v1.2.png"),
+        ("20.11.2026", "Table (*.csv)", "20.11.2026.csv"),
         ("mine", "Picture (*.png)", "mine.png"),
     ],
 )
@@ -373,6 +375,9 @@ def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEv
     assert dialog.isVisible()
     dialog.filterSelected.emit("Picture (*.png)")
     assert [Path(path).name for path in dialog.selectedFiles()] == ["waggle-progress.png"], "it asks about what will be written"
+    dialog.selectFile("run v1.2")
+    dialog.filterSelected.emit("Table (*.csv)")
+    assert [Path(path).name for path in dialog.selectedFiles()] == ["run v1.2.csv"]
     dialog.reject()
 
 

@@ -191,6 +191,9 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     you.save_card(tmp_path / "card")
     assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
     assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers used them")]
+    for name, saved in (("my card v1.2", "my card v1.2.png"), ("20.11.2026", "20.11.2026.png"), ("card.JPG", "card.JPG")):
+        you.save_card(tmp_path / name)
+        assert not QImage(str(tmp_path / saved)).isNull()
     you.save_card(tmp_path / "nowhere" / "card.png")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved")

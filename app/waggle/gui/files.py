@@ -1,6 +1,6 @@
 """Files that a person chooses, and names for them that overwrite nothing which nobody was asked about."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import chain, count
 from pathlib import Path
 
@@ -25,6 +25,17 @@ def _own_files() -> str:
     places = QStandardPaths.StandardLocation
     documents = QStandardPaths.writableLocation(places.DocumentsLocation)
     return documents if Path(documents).is_dir() else QStandardPaths.writableLocation(places.HomeLocation)
+
+
+def renamed(path: Path, ending: str, known: Collection[str]) -> Path:
+    """The file with this ending instead of its own, where that is one of those known: a full stop may be a name's or a date's."""
+    stem = path.stem if path.suffix.lower() in known else path.name
+    return path.with_name(stem + ending)
+
+
+def ended(path: Path, ending: str, known: Collection[str]) -> Path:
+    """A name that a person wrote, with this ending where it has none of those known."""
+    return path if path.suffix.lower() in known else unused(renamed(path, ending, known))
 
 
 def unused(path: Path) -> Path:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
 
 from waggle.gui import series
 from waggle.gui.compare_view import CompareView
-from waggle.gui.files import file_dialog, unused
+from waggle.gui.files import ended, file_dialog, renamed, unused
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, row, text
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from waggle.gui.charts import HeldOutChart, RewardChart
 
 OFFERED = "waggle-progress.csv"  # not every system's dialog renames it when another kind is chosen
+ENDINGS = (".png", ".csv")
 FRAME_MS = 20
 ASK_AGAIN = 100  # rounds
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
@@ -225,10 +226,10 @@ class Progress(Page):
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
-        """A picture for .png, a table for anything else; the name that was offered ends as the kind that was chosen does."""
+        """A picture for .png, a table for .csv; a name without either, and the one that was offered, ends as the kind does."""
         ending = _ending(kind)
-        if not path.suffix or (path.name == OFFERED and ending == ".png"):
-            path = unused(path.with_suffix(ending))
+        offered = path.name == OFFERED and ending == ".png"
+        path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
         try:
             if path.suffix.lower() == ".png":
                 if not self._pages.grab().save(str(path)):
@@ -250,4 +251,4 @@ def _end_as(dialog: QFileDialog, kind: str) -> None:
     """The dialog asks about the file that is going to be written."""
     for named in map(Path, dialog.selectedFiles()):
         if not named.is_dir():
-            dialog.selectFile(named.with_suffix(_ending(kind)).name)
+            dialog.selectFile(renamed(named, _ending(kind), ENDINGS).name)

@@ -4,13 +4,13 @@ import datetime
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle import paths
 from waggle.belongings import kept
 from waggle.gui.energy import EnergyCard
-from waggle.gui.files import file_dialog, unused
+from waggle.gui.files import ended, file_dialog
 from waggle.gui.folding import Even, Folding
 from waggle.gui.goodbye_view import GoodbyeView, found_in
 from waggle.gui.heat_map import HeatMap
@@ -265,7 +265,7 @@ class You(Page):
 
     def save_card(self, path: Path) -> None:
         """A picture to show to a friend."""
-        path = path if path.suffix else unused(path.with_suffix(".png"))
+        path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
         done = picture(self.look, self._state).save(str(path))
         self.said.emit((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
 
