@@ -29,7 +29,7 @@ from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.paint import Stages
 from waggle.gui.parts import Button
-from waggle.gui.peer_table import SIGN, SIGNS, WIDTHS
+from waggle.gui.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
 from waggle.gui.progress import verdict
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
@@ -163,6 +163,19 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
     assert told("A sentence nobody translated.") == "A sentence nobody translated."
     assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
+
+
+@pytest.mark.parametrize(("title", "width"), list(zip(COLUMNS[1:], WIDTHS[1:], strict=True)))
+def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(look: Look, title: str, width: int) -> None:
+    language.use("de")
+    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(title)) <= look.px(width) - 16
+
+
+def test_it_is_a_peer_who_takes_and_peers_who_use_in_german() -> None:
+    language.use("de")
+    assert tr("They took") == "Er holte"
+    assert plural(6, "", "; your answers were used by %n peers") == "; 6 Peers nutzten deine Antworten"
+    assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
 @pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
