@@ -1,6 +1,7 @@
 """Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
 
 import datetime
+import re
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from waggle.errors import CharterError
 from waggle.gui import keys, language, question_card
 from waggle.gui.charts import Chart, axis_ticks
 from waggle.gui.choices import Choices
-from waggle.gui.controls import Number
+from waggle.gui.controls import Number, Picker
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES
 from waggle.gui.language import Language
@@ -32,10 +33,11 @@ from waggle.gui.parts import Button
 from waggle.gui.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
 from waggle.gui.progress import verdict
 from waggle.gui.replay import Replay
+from waggle.gui.settings_rows import PARTS, control
 from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
-from waggle.gui.words import ago, day, decimal, figure, plural, reward, short_ago, size, told, tr, whole_day
+from waggle.gui.words import ago, day, decimal, figure, percent, plural, reward, short_ago, size, told, tr, whole_day
 from waggle.protocol.about_peer import about
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.rules import Readings, Wishes, decide
@@ -176,6 +178,22 @@ def test_it_is_a_peer_who_takes_and_peers_who_use_in_german() -> None:
     assert tr("They took") == "Er holte"
     assert plural(6, "", "; your answers were used by %n peers") == "; 6 Peers nutzten deine Antworten"
     assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
+
+
+def test_hundredths_are_written_as_is_the_custom(look: Look, qtbot: QtBot) -> None:
+    book = language.read("de")
+    signs = [words[max(0, found.start() - 1)] for words in (*book.words.values(), *book.told.values())
+             for found in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
+    assert set(signs) == {"\u202f", "-"}
+    rows = [row for part in PARTS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
+    for spoken, gap in (("en", ""), ("de", "\u202f")):
+        language.use(spoken)  # type: ignore[arg-type]
+        assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
+        for row in rows:
+            made = control(look, row)
+            qtbot.addWidget(made)
+            made.show_value(90)
+            assert (made.currentText() if isinstance(made, Picker) else made.text()) == f"90{gap}%"
 
 
 @pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPen
 from waggle.gui import beside, series
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
-from waggle.gui.words import clock, date_of, day, decimal, duration, figure, one_line, told, tr
+from waggle.gui.words import clock, date_of, day, decimal, duration, figure, one_line, percent, told, tr
 from waggle.interval import interval_of
 from waggle.protocol.events import Aha
 from waggle.protocol.state import State
@@ -78,7 +78,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.getAxis("left").setWidth(look.px(LEFT))
         self.getAxis("bottom").setHeight(look.px(BELOW) if shows_axis else look.px(6))
 
-    def begin(self, top: float, *, percent: bool, x: tuple[float, float], axis: Axis) -> None:
+    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
         """Clear and draw ground, grid and axes; `x` are the ends of the data."""
         plot = self.getPlotItem()
         plot.clear()
@@ -87,7 +87,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         ticks = series.steps(top)
         self._top, self._ends = ticks[-1], x
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
-        self._ticks = [(t, f"{t * 100:.0f}%" if percent else decimal(t, digits)) for t in ticks]
+        self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
         self._fit()
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
         self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
@@ -263,7 +263,7 @@ class HeldOutChart(Chart):
         x = series.moments(scores, rounds, axis)
         shares = [score.right / score.total if score.total else 0.0 for score in scores]
         spans = [interval_of(score.right, score.total) for score in scores]
-        self.begin(max([0.1, *(high for _, high in spans)]), percent=True, x=ends, axis=axis)
+        self.begin(max([0.1, *(high for _, high in spans)]), shares=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
         found = marks(state, axis, ends) if scores else []
@@ -276,7 +276,7 @@ class HeldOutChart(Chart):
         self.line(x, shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(x) < 30)
         for mark in found:
             self.cell(mark.x, float(np.interp(mark.x, x, shares)))
-        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {decimal(shares[-1] * 100, 1)}%", "accent_text"))
+        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {percent(shares[-1], 1)}", "accent_text"))
         self.place_notes()
 
 
@@ -290,7 +290,7 @@ class RewardChart(Chart):
         rounds, peers = series.rounds(state), series.peers_reward(state)
         raw = [summary.reward for summary in rounds]
         mine = series.trend(raw, series.smoothing(len(raw)))
-        self.begin(series.ceiling(raw, mine, peers), percent=False, x=ends, axis=axis)
+        self.begin(series.ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=False)
         if not rounds:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 
 from waggle.gui.charts import Chart, Label
 from waggle.gui.look import Look
-from waggle.gui.words import tr
+from waggle.gui.words import percent, tr
 from waggle.interval import interval_of
 from waggle.protocol.comparing import ScoreCurve
 
@@ -30,7 +30,7 @@ class CompareChart(Chart):
         points = [point for curve in curves for point in curve.points]
         spans = {point: interval_of(point.right, point.total) for point in points}
         last = float(max(1, *(point.round for point in points)))
-        self.begin(max(0.1, *(high for _, high in spans.values())), percent=True, x=(0.0, last), axis="round")
+        self.begin(max(0.1, *(high for _, high in spans.values())), shares=True, x=(0.0, last), axis="round")
         for curve in curves:
             role, ink = ("peer", "peer") if curve.together else ("reference", "text_soft")
             x = [float(point.round) for point in curve.points]
@@ -39,7 +39,7 @@ class CompareChart(Chart):
             style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
             self.line(x, y, role, style, width=2.4, dots=True)
             name = tr("With peers") if curve.together else tr("Alone")
-            self.label(Label(x[-1], y[-1], f"  {name}  {y[-1] * 100:.0f}%", ink))
+            self.label(Label(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
         self.spread_labels()
 
     def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Scrolled, card, column, empty, held, row, text
-from waggle.gui.words import figure, one_line, tr
+from waggle.gui.words import figure, one_line, percent, tr
 from waggle.interval import interval_of
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve
@@ -186,5 +186,5 @@ def _words(place: int, one: Entrant) -> tuple[str, ...]:
         tr("with peers") if one.together else tr("alone"),
         figure(one.round),
         tr("%1 of %2").replace("%1", figure(one.right)).replace("%2", figure(one.total)),
-        f"{low:.0%} – {high:.0%}",
+        f"{percent(low)} – {percent(high)}",
     )

@@ -110,7 +110,7 @@ class Number(QDoubleSpinBox):
         self.setDecimals(0 if whole else 6)
         self.setRange(low, high)
         self.setSingleStep(step)
-        self.setSuffix(unit if unit == "%" else f" {unit}" if unit else "")
+        self.setSuffix(language.manner().percent if unit == "%" else f" {unit}" if unit else "")
         self.setSpecialValueText(zero)
         self.setFont(look.font("label"))
         self.setAccessibleName(name)

@@ -52,14 +52,15 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """How a language writes figures: between thousands, before decimals, and behind the number of a day."""
+    """How a language writes figures: between thousands, before decimals, behind the number of a day, and behind hundredths."""
 
     thousands: str = ","
     point: str = "."
     ordinal: str = ""
+    percent: str = "%"
 
 
-MANNERS: dict[Language, Manner] = {"de": Manner(thousands=THIN, point=",", ordinal=".")}
+MANNERS: dict[Language, Manner] = {"de": Manner(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%")}
 
 
 class Spoken:

@@ -17,7 +17,7 @@ from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, 
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.tally import Due
-from waggle.gui.words import decimal, figure, plural, tr
+from waggle.gui.words import decimal, figure, percent, plural, tr
 from waggle.protocol.commands import QueryHistory, new_id
 from waggle.protocol.state import State
 
@@ -175,7 +175,7 @@ class Progress(Page):
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = series.scores(state)
         self._waiting.setVisible(not scores)
-        self._figure.setText(f"{decimal(100 * scores[-1].right / scores[-1].total, 1)}%" if scores and scores[-1].total else "")
+        self._figure.setText(percent(scores[-1].right / scores[-1].total, 1) if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.gui import series
-from waggle.gui.words import duration, figure, plural, told, tr, visible
+from waggle.gui.words import duration, figure, percent, plural, told, tr, visible
 from waggle.interval import interval_of
 from waggle.protocol.race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
 
@@ -78,8 +78,8 @@ def fold(race: Race, message: Told) -> Race:
             assert_never(message)
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f}%"
+def lately(run: Run) -> str:
+    return "–" if run.lately is None else percent(run.lately)
 
 
 def headline(race: Race) -> str:

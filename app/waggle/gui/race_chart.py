@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize, Qt
 
 from waggle.gui.charts import Chart, Label
 from waggle.gui.look import Look
-from waggle.gui.race import Race, percent, trend
+from waggle.gui.race import Race, lately, trend
 from waggle.gui.words import tr
 
 LOWEST_TOP = 0.1
@@ -22,12 +22,12 @@ class RaceChart(Chart):
 
     def show_race(self, race: Race) -> None:
         alone, sharing = trend(race.alone.right), trend(race.sharing.right)
-        self.begin(max([LOWEST_TOP, *alone, *sharing]), percent=True, x=(1.0, float(race.rounds)), axis="round")
+        self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
         if not race.played:
             return
         x = [float(number) for number in range(1, race.played + 1)]
         self.line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
         self.line(x, sharing, "peer", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], sharing[-1], f"  {tr('Sharing')}  {percent(race.sharing.lately)}", "peer"))
-        self.label(Label(x[-1], alone[-1], f"  {tr('Alone')}  {percent(race.alone.lately)}", "text_soft"))
+        self.label(Label(x[-1], sharing[-1], f"  {tr('Sharing')}  {lately(race.sharing)}", "peer"))
+        self.label(Label(x[-1], alone[-1], f"  {tr('Alone')}  {lately(race.alone)}", "text_soft"))
         self.spread_labels()

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, hexagon
 from waggle.gui.parts import Button, Line, card, column, held, restyle, row, text
-from waggle.gui.race import Race, detail, fold, headline, jump, percent, solved_words
+from waggle.gui.race import Race, detail, fold, headline, jump, lately, solved_words
 from waggle.gui.race_comb import Comb
 from waggle.gui.race_process import RaceProcess
 from waggle.gui.words import tr
@@ -59,7 +59,7 @@ class LaneBox(QWidget):
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
     def show_race(self, race: Race) -> None:
-        self._figure.setText(percent(race.run(self._lane).lately))
+        self._figure.setText(lately(race.run(self._lane)))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
 

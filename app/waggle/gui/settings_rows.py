@@ -6,7 +6,7 @@ import msgspec
 
 from waggle.gui import motion
 from waggle.gui.controls import Field, Number, Picker, Switch
-from waggle.gui.language import NAMES
+from waggle.gui.language import NAMES, manner
 from waggle.gui.look import Look
 from waggle.gui.week import Week
 from waggle.gui.words import later, tr
@@ -175,7 +175,8 @@ def control(look: Look, row: Row) -> Control:
         case Options(options) if row.key == MOTION and motion.is_unwanted() is None:
             return Picker(look, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
-            return Picker(look, name, [(value, tr(words)) for value, words in options])
+            sign = manner().percent
+            return Picker(look, name, [(value, tr(words).replace("%", sign)) for value, words in options])
         case Amount() as kind:
             return Number(look, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)
         case Words() as kind:

@@ -39,6 +39,11 @@ def decimal(number: float, digits: int) -> str:
     return f"{number:.{digits}f}".replace(".", language.manner().point)
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """0.256: "26%", or "26 %" where that is the custom."""
+    return decimal(100 * share, digits) + language.manner().percent
+
+
 MONTHS = [
     later("Jan"), later("Feb"), later("Mar"), later("Apr"), later("May"), later("Jun"), later("Jul"), later("Aug"), later("Sep"),
     later("Oct"), later("Nov"), later("Dec"),

@@ -24,7 +24,7 @@ from waggle.gui.reading import Place, Rows, dress
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
-from waggle.gui.words import date_of, decimal, duration, figure, one_line, plural, told, tr, whole_day
+from waggle.gui.words import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import Aha
 from waggle.protocol.person import Day
@@ -178,7 +178,7 @@ class You(Page):
         )
         answers, right, learned, used = self._figures
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
-        right.say(total.right, "", tr("%1 of all").replace("%1", f"{decimal(100 * total.right / max(1, total.answers), 1)}%"))
+        right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
         used_by = days_told.used_by
         used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
