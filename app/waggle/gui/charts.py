@@ -162,6 +162,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             note = self._note(mark.x, self._top, words, "accent_text")
             note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))  # the grid and other lines pass behind
             note.textItem.document().setDocumentMargin(1)
+            note.updateTextPos()  # else its middle is that of a higher one until something else moves it
             note.setZValue(1)
             self._notes.append((note, mark.x))
 
