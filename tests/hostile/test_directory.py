@@ -138,7 +138,7 @@ async def test_one_who_stores_made_up_names_fills_a_quarter_of_the_room_whatever
 ) -> None:
     monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
     own, honest, hostile = (fresh_identity(tmp_path, name) for name in ("own", "honest", "hostile"))
-    services = Services(digest=CHARTER, source=lambda peer_id: RELAYED)
+    services = Services(digest=CHARTER)
     crowd, clients = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(20)] for kind in ("name", "client"))
     async with opened(own, services) as one, opened(hostile, NOTHING, one) as bad, opened(honest, NOTHING, one) as other:
         for lasts in (100, 200):
@@ -161,6 +161,25 @@ async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address
                 for _ in range(5):
                     await stub(bad, one).rpc_store(store_request(next(crowd), time.time() + 100), timeout=5)
         assert len(held(one)) == 5
+
+
+async def test_relayed_names_of_one_computer_leave_half_of_a_room_to_whoever_comes_straight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
+    services = Services(digest=CHARTER, source=lambda peer_id: "8.8.4.0/24" if peer_id == honest.peer_id else RELAYED)
+    async with opened(own, services) as one, opened(honest, NOTHING, one) as other:
+        filled = []
+        for number in range(4):
+            async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
+                for name in range(5):
+                    made_up = fresh_identity(tmp_path, f"name {number} {name}")
+                    await stub(bad, one).rpc_store(store_request(made_up, time.time() + 100), timeout=5)
+            filled.append(len(held(one)))
+        assert filled == [4, 8, 10, 10]
+        assert await other.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
+        assert honest.peer_id in held(one)
 
 
 async def test_an_entry_that_a_reader_refuses_hides_none_of_the_others_that_its_replica_holds(tmp_path: Path) -> None:

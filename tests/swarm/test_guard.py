@@ -4,6 +4,7 @@ import contextvars
 import hashlib
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from waggle.swarm import guard as guards
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.guard import FOREIGN_CAP, MAX_LIFETIME_S, SHARD_CAP, Guard
 from waggle.swarm.identity import Identity
+from waggle.swarm.quota import Payers
+from waggle.swarm.sources import RELAYED, owner_of
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
@@ -175,9 +178,26 @@ def test_who_stores_much_in_one_depth_leaves_the_most_of_it_to_others(tmp_path: 
     place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
     entries = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(5)]
 
-    def taken(storer: str) -> int:
-        context = contextvars.copy_context()
-        context.run(guards.STORER.set, storer)
-        return sum(context.run(has_room, watch, record) for record in entries)
+    taken = [len(stored(watch, owner_of(source, b""), entries)) for source in ("one range", "one range", "another")]
+    assert taken == [4, 4, 5], "who is there goes on"
 
-    assert [taken(storer) for storer in "aab"] == [4, 4, 5], "who is there goes on"
+
+def test_relayed_storers_together_leave_half_of_a_room_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "SHARD_CAP", 20)
+    watch, place = guard(), hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
+    left = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(25)]
+
+    def brings(source: str, who: bytes) -> int:
+        done = stored(watch, owner_of(source, who), left)
+        left[:] = [each for each in left if each not in done]
+        return len(done)
+
+    assert [brings(RELAYED, who) for who in (b"a", b"a", b"b", b"c", b"d")] == [4, 0, 4, 2, 0]
+    assert [brings(*who) for who in (("8.8.4.0/24", b"e"), ("8.8.4.0/24", b"f"), ("", b"g"))] == [5, 0, 5]
+
+
+def stored(watch: Guard, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:
+    """Which of them somebody brings in."""
+    context = contextvars.copy_context()
+    context.run(guards.STORER.set, storer)
+    return [each for each in entries if context.run(has_room, watch, each)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from waggle.swarm.sources import RELAYED, source_of
+from waggle.swarm.sources import RELAYED, owner_of, source_of
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_a_range_for_the_open_internet_and_nothing_at_home(address: str, source:
 
 def test_all_relayed_peers_share_one_source() -> None:
     assert source_of("/ip4/8.8.4.77/tcp/4001/p2p/x/p2p-circuit", relayed=True) == RELAYED
+
+
+def test_who_owns_a_range_is_one_and_relayed_ones_are_counted_together_too() -> None:
+    owners = [owner_of(source, b"me") for source in ("8.8.4.0/24", "", RELAYED)]
+    assert owners == [("8.8.4.0/24", "8.8.4.0/24"), (b"me", b"me"), (b"me", RELAYED)]

@@ -16,7 +16,8 @@ from waggle.errors import BadRecord
 from waggle.swarm import announcement, directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import PEER_ID_BYTES
-from waggle.swarm.quota import Party
+from waggle.swarm.quota import Payers
+from waggle.swarm.sources import RELAYED
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is true
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
@@ -25,12 +26,14 @@ SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader 
 DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
 FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
 STORED = 4  # one who stores has one part in so many of each room: others store their own, and a gateway those of 64 clients
+CIRCUIT = 4  # but one who is relayed brings so many into a room, itself mostly: its name was made faster than a connection
+TOGETHER = 2  # and all relayed ones together have one part in so many
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
-STORER: ContextVar[Party] = ContextVar("whose call stores what is stored now: a peer, or its address range", default=b"")  # us
+STORER: ContextVar[Payers] = ContextVar("whose call stores what is stored now, see owner_of", default=(b"", b""))  # us
 
 
-Room = dict[bytes, tuple[float, Party]]  # whose entry -> until when, and who brought it
+Room = dict[bytes, tuple[float, Payers]]  # whose entry -> until when, and who brought it
 
 
 class Entry(Protocol):
@@ -52,7 +55,8 @@ class Guard:
     `member` says whether a peer with this certificate may take part under `digest`.
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
     somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
-    One `STORER` fills a quarter of any other room: a name costs nothing. An entry counts for whoever brought it first.
+    One `STORER` fills a quarter of any other room: a name costs nothing. Relayed ones have few places each, and half of all
+    together. An entry counts for whoever brought it first.
     """
 
     def __init__(
@@ -126,9 +130,13 @@ def _is_full(floor: dict[bytes, Room], room: Room, *, own: bool) -> bool:
     """Whether nobody, or not this storer, may bring anybody new here, or anywhere at this depth."""
     if not own:
         return len(room) >= FOREIGN_CAP
+    storer = STORER.get()
+    relayed = storer[1] == RELAYED
     for rooms, cap in (([room], SHARD_CAP), (floor.values(), DEPTH_CAP)):
-        storers = [storer for each in rooms for _, storer in each.values()]
-        if len(storers) >= cap or (STORER.get() and storers.count(STORER.get()) >= cap // STORED):
+        here = [each for places in rooms for _, each in places.values()]
+        if len(here) >= cap or (any(storer) and here.count(storer) >= (CIRCUIT if relayed else cap // STORED)):
+            return True
+        if relayed and sum(together == RELAYED for _, together in here) >= cap // TOGETHER:
             return True
     return False
 

@@ -30,6 +30,7 @@ def source_of(address: str, *, relayed: bool) -> str:
     return str(ipaddress.ip_network((found, IPV4_BITS if found.version == 4 else IPV6_BITS), strict=False))
 
 
-def owner_of(source: str, peer_id: bytes) -> str | bytes:
-    """Together with whom a peer from there is counted where its range has one owner; else it counts for itself."""
-    return peer_id if source in ("", RELAYED) else source
+def owner_of(source: str, peer_id: bytes) -> tuple[str | bytes, str | bytes]:
+    """As whom a peer from there is counted, and together with whom: a range has one owner, and relayed ones could all be one."""
+    own = peer_id if source in ("", RELAYED) else source
+    return own, RELAYED if source == RELAYED else own
