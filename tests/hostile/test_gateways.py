@@ -1,6 +1,7 @@
 """Gateways against those they serve: what one of them makes up is nobody's fault but its own, and keeps no payload away."""
 
 import asyncio
+import gc
 import hashlib
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -11,29 +12,31 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
-from swarm.live import SOON, Start, answered, fresh_identity, options, question_ids
+from swarm.live import SOON, Ear, Start, answered, fresh_identity, options, question_ids
 from swarm.test_gateway import asked, introduce, lending
 from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
 from waggle.swarm import dht as dhts
 from waggle.swarm import directory, gateway, record, sheet, web
+from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import open_dht
-from waggle.swarm.gateway import AT_ONCE, DONE, Answer, Directory, Lodge, Pull
+from waggle.swarm.dht import PeerAway, open_dht
+from waggle.swarm.gateway import AT_ONCE, DONE, PROOF, Answer, Directory, Hello, Lodge, Pull, Welcome
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
-from waggle.swarm.news import GroupsArrived, RecordDropped, SheetsMarked
+from waggle.swarm.light import LightConnection
+from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.sources import RELAYED
-from waggle.tasks.charter import Charter
+from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.exam import Exam
 from waggle.tasks.verifier import Verifier
 
@@ -328,6 +331,54 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
                     await asyncio.sleep(0)
         assert way.is_closing(), "it was cut off"
         way.abort()
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["it says nothing", "it says goodbye"])
+async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    leaves: bool,
+) -> None:  # fmt: skip
+    hostile, ear = fresh_identity(tmp_path, "hostile"), Ear()
+
+    async def read_nothing(connection: ServerConnection) -> None:
+        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, hostile.peer_id, charter.digest, bytes(32))))
+        hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
+        await connection.send(hostile.sign(PROOF, hello.signature))
+        connection.transport.pause_reading()
+        await full.wait()
+        connection.protocol.send_close(1000)
+        connection.send_data()
+        await left.wait()
+        connection.transport.abort()
+
+    full, left = asyncio.Event(), asyncio.Event()
+    async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        member = Admission(charter, identity.peer_id)
+        node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
+        await node.start()
+        try:
+            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            monkeypatch.setattr(web, "READ_S", 1.0)
+            (gate,) = node.dht.open.values()
+            many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
+            while not (here := gate._connection).paused:
+                await asyncio.sleep(0.01)
+            if leaves:
+                full.set()
+                while here.state is State.OPEN:
+                    await asyncio.sleep(0.01)
+                with pytest.raises(PeerAway):
+                    await gate.ask(Directory)
+            assert [type(each) for each in await many] == [PeerAway] * 8
+            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            assert here.transport.get_write_buffer_size() == 0
+        finally:
+            full.set()
+            left.set()
+            await node.close()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 @pytest.mark.parametrize("place", ["8.8.4.0/24", ""], ids=["one address range", "at home, or behind a web server"])

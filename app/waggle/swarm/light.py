@@ -17,7 +17,7 @@ from contextlib import suppress
 import httpx2
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidURI, WebSocketException
+from websockets.exceptions import WebSocketException
 
 from waggle.errors import UNREADABLE, BadRecord, CharterError, SwarmError
 from waggle.swarm import announcement as announcements
@@ -47,7 +47,7 @@ from waggle.swarm.news import GatewayDoubted, News, Reach, ReachFound
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.shim import has_hivemind
 from waggle.swarm.traffic import PAY_S, Traffic
-from waggle.swarm.web import CHARTER, GATEWAY, WAITING
+from waggle.swarm.web import CHARTER, GATEWAY, WAITING, Read
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
@@ -136,6 +136,10 @@ class _Straight(connect):
         return exc
 
 
+class _Read(Read, ClientConnection):
+    """To a gateway, which is given up where it reads nothing: else all that it is asked would fill our memory."""
+
+
 class Gate:
     """One open connection to a gateway. Questions may overlap."""
 
@@ -173,6 +177,7 @@ class Gate:
             for each in self._waiting.values():
                 if not each.done():
                     each.set_exception(EOFError())
+                    each.exception()  # whoever still sends its question never looks at it
             await self._connection.close()
 
 
@@ -356,11 +361,10 @@ class LightConnection:
         try:
             where, who = _pinned(address)
             async with _Straight(
-                where, max_size=MAX_ANSWER, max_queue=WAITING, compression=None, open_timeout=CALL_S
+                where, create_connection=_Read, max_size=MAX_ANSWER, max_queue=WAITING, compression=None, open_timeout=CALL_S
             ) as connection:
                 async with asyncio.timeout(CALL_S):
-                    peer_id = await self._introduce(connection, who)
-                gate = Gate(address, peer_id, connection)
+                    gate = Gate(address, await self._introduce(connection, who), connection)
                 first = not self._gates.open
                 self._gates.open[address] = gate
                 try:
@@ -370,11 +374,7 @@ class LightConnection:
                     await gate.listen()
                 finally:
                     self._gates.open.pop(address, None)
-        except InvalidURI as error:
-            raise PeerAway("no address") from error
-        except ImportError as error:  # websockets would go there through a package that is not here
-            raise PeerAway("this computer's SOCKS proxy cannot be used") from error
-        except FAILURES as error:
+        except (ImportError, *FAILURES) as error:  # the first: by a SOCKS proxy, for which websockets needs another package
             raise PeerAway(f"{address}: {type(error).__name__}") from error
 
     async def _introduce(self, connection: ClientConnection, who: bytes) -> bytes:
@@ -386,8 +386,7 @@ class LightConnection:
                 self._greeted(welcome.peer_id, refusal)
             raise PeerAway(f"a gateway that {refusal}")
         signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce)
-        hello = Hello(self._identity.peer_id, self._admission.certificate(), signature)
-        await connection.send(msgspec.msgpack.encode(hello))
+        await connection.send(msgspec.msgpack.encode(Hello(self._identity.peer_id, self._admission.certificate(), signature)))
         if not verify(welcome.peer_id, PROOF, signature, await connection.recv(decode=False)):
             raise PeerAway("a gateway that is not who it says")
         self._greeted(welcome.peer_id, "")

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
+from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
@@ -29,7 +30,7 @@ FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = MAX_BLOB + 1024
 WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
-READ_S = 30.0  # and to take an answer: three times as long as a light client waits for one
+READ_S = 30.0  # and to take what it is sent: three times as long as a light client waits for an answer
 MAX_UNREAD = 2 * MAX_MESSAGE  # bytes: an answer is less
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
@@ -40,6 +41,28 @@ SAFE = {
 }
 
 Serve = Callable[[ServerConnection], Awaitable[None]]
+
+
+class Read(Connection):
+    """One that ends where the other side does not take what it is sent.
+
+    Nothing else would end it: a goodbye, and the question whether somebody is still there, wait behind it.
+    """
+
+    late: asyncio.TimerHandle
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.late = self.loop.call_later(READ_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.late.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.paused:
+            self.late.cancel()
+        super().connection_lost(exc)
 
 
 class Web:
@@ -131,16 +154,10 @@ class Web:
 
 
 def _counted() -> type[ServerConnection]:
-    """Connections that end at once where there are too many already: also those that never ask anything are counted.
-
-    And those that do not take what they are sent end as well. Nothing else would end them: a goodbye, and the question whether
-    somebody is still there, wait behind it.
-    """
+    """Connections that end at once where there are too many already: also those that never ask anything are counted."""
     here: dict[ServerConnection, str] = {}
 
-    class Counted(ServerConnection):
-        late: asyncio.TimerHandle
-
+    class Counted(Read, ServerConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             address = self.remote_address
@@ -155,22 +172,12 @@ def _counted() -> type[ServerConnection]:
                 leaver.transport.abort()
             here[self] = source
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self.late = self.loop.call_later(READ_S, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self.late.cancel()
-
         def data_received(self, data: bytes) -> None:
             super().data_received(data)  # answers each ping, read or not
             if self.transport.get_write_buffer_size() > MAX_UNREAD:
                 self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            if self.paused:
-                self.late.cancel()
             here.pop(self, None)
             super().connection_lost(exc)
 
