@@ -561,6 +561,38 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
             await node.close()
 
 
+async def test_groups_are_left_with_the_gateway_that_takes_them(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def give(*_: object) -> bytes:
+        return b"theirs"
+
+    silent, good = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(2)] for kind in ("silent", "good"))
+    ways = [(each, {"take": lambda size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
+    async with contextlib.AsyncExitStack() as stack:
+        addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
+        chosen, member, ear = options(gateways=tuple(addresses)), Admission(charter, identity.peer_id), Ear()
+        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
+        stack.push_async_callback(node.close)
+        await node.start()
+        await ear.hear(ReachFound, lambda news: news.peers == len(ways))
+        node.dht.open = {address: node.dht.open[address] for address in addresses}  # the silent ones first
+        holders, takers = set[bytes](), {each.peer_id for each in good}
+        monkeypatch.setattr(light, "CALL_S", 2.0)
+        for _ in range(3):  # the first time, but where this computer has much else to do
+            with contextlib.suppress(PeerAway):
+                holders |= set(await node.dht.lodge(bytes(32), b"mine"))
+        assert holders == takers
+
+        monkeypatch.setattr(light, "CALL_S", 10.0)
+        missed = [each.missed for each in node.dht.open.values()]
+        assert all(missed[:2])
+        assert set(await node.dht.lodge(bytes([1] * 32), b"mine")) == takers
+        for number in range(5):
+            assert await node.dht.pull(bytes([number] * 38), hashlib.sha256(b"theirs").digest(), 1.0) == b"theirs"
+        assert [each.missed for each in node.dht.open.values()] == missed, "the silent ones are not asked any more"
+
+
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
     gates = Gates(charter.digest, Admission(charter, identity.peer_id), ear)

@@ -56,7 +56,6 @@ CALL_S = 10.0
 LATE_S = 1.0  # that the others are waited for after the first gateway has answered
 HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
-
 _welcome, _answers = msgspec.msgpack.Decoder(Welcome), msgspec.msgpack.Decoder(Answer)
 FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
 
@@ -147,6 +146,7 @@ class Gate:
         self.address = address
         self.peer_id = peer_id
         self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
+        self.missed = 0  # questions that it left unanswered
         self._connection = connection
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
@@ -161,6 +161,7 @@ class Gate:
                 await self._connection.send(msgspec.msgpack.encode(make(number)))
                 return await waiting
         except FAILURES as error:
+            self.missed += 1
             raise PeerAway(f"gateway: {type(error).__name__}") from error
         finally:
             self._waiting.pop(number, None)
@@ -216,10 +217,10 @@ class Gates:
         return len(self.open)
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
-        """Leave it with up to two gateways, each as soon as a limit that the person set lets so much out."""
-        holders = []
-        for gate in list(self.open.values())[:2]:
-            with suppress(PeerAway):  # the other one may take it
+        """Leave it with up to two gateways that take it, each as soon as a limit that the person set lets so much out."""
+        holders: list[bytes] = []
+        for gate in sorted(self.open.values(), key=lambda gate: gate.missed):
+            with suppress(PeerAway):  # another one may take it
                 if sha256 not in gate.lodged:
                     while not self._traffic.may_send(gate.peer_id):
                         await asyncio.sleep(PAY_S)
@@ -228,14 +229,15 @@ class Gates:
                         gate.lodged.append(sha256)
             if sha256 in gate.lodged:
                 holders.append(gate.peer_id)
+            if len(holders) == 2:
+                break
         if not holders:
             raise PeerAway("no gateway takes our groups")
         return tuple(holders)
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
-        """From whichever gateway has or finds it; what has another hash is no answer."""
-        gates = list(self.open.values())
-        for gate in random.sample(gates, len(gates)):
+        """From whichever gateway has or finds it, those that answer first; what has another hash is no answer."""
+        for gate in sorted(random.sample([*self.open.values()], len(self.open)), key=lambda gate: gate.missed):
             with suppress(PeerAway):  # the next one may know
                 blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
                 if hashlib.sha256(blob).digest() == sha256:
@@ -257,9 +259,8 @@ class Gates:
         try:
             left = set(asking)
             while left:
-                patience = LATE_S if found else None  # a silent one holds up neither the others nor this node
-                done, left = await asyncio.wait(left, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                if not done:
+                done, left = await asyncio.wait(left, timeout=LATE_S if found else None, return_when=asyncio.FIRST_COMPLETED)
+                if not done:  # a silent one holds up neither the others nor this node
                     break
                 for each in done:
                     with suppress(PeerAway):  # another may answer
