@@ -1,12 +1,16 @@
 """The book of swarms: kept whole, read strictly, and never the reason why an engine does not start."""
 
+import itertools
+import os
+
 import pytest
 
 from swarm.live import fresh_identity
 from waggle.errors import SwarmError
-from waggle.swarm import book
+from waggle.swarm import book, invite
 from waggle.swarm.book import Book, Entry
-from waggle.swarm.identity import text_of
+from waggle.swarm.identity import PEER_ID_PREFIX, text_of
+from waggle.swarm.invite import Invite
 
 ONE, OTHER = "ab" * 32, "cd" * 32
 
@@ -57,3 +61,25 @@ def test_one_swarm_too_many_is_refused_in_words():
     full = Book(entries=tuple(Entry(charter=f"{i:064x}") for i in range(book.MOST)))
     with pytest.raises(SwarmError, match="remembered already"):
         full.with_entry(Entry(charter=ONE))
+
+
+def test_as_many_swarms_as_are_remembered_are_read_again_however_long_their_invites_are(tmp_path):
+    known = Book()
+    for number in range(book.MOST):
+        known = known.with_entry(Entry(charter=f"{number:064x}", seeds=longest()))
+    book.write(tmp_path / "swarms.json", known)
+    assert book.read(tmp_path / "swarms.json") == known
+
+
+def longest() -> tuple[str, ...]:
+    """As many seeds, of long names, as an invite holds."""
+    host = ".".join(["a" * 60] * 3)
+    seeds = [f"/dns4/{host}{i}/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + os.urandom(32))}" for i in range(invite.MAX_SEEDS)]
+    return max(filter(_is_written, itertools.accumulate([(each,) for each in seeds])), key=len)
+
+
+def _is_written(seeds: tuple[str, ...]) -> bool:
+    try:
+        return bool(invite.write(Invite(charter=bytes(32), seeds=seeds)))
+    except SwarmError:
+        return False

@@ -16,7 +16,7 @@ from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.invite import MAX_GATEWAYS, MAX_SEEDS
 
 MOST = 64  # swarms
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 1024 * 1024  # more than so many of the longest invites take
 
 Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
