@@ -96,10 +96,14 @@ class Home:
 
 
 def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write a file whole or not at all, also through a power cut; raises OSError. `mode` is that of a new file."""
+    """Write a file whole or not at all, also through a power cut; raises OSError. `mode` is that of a new file.
+
+    Whatever lies beside it under the name of the new one goes: a link there, in a folder of many, may lead anywhere.
+    """
     beside = path.with_name(f"{path.name}.new")
     try:
-        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        beside.unlink(missing_ok=True)
+        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

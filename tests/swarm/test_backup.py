@@ -65,3 +65,19 @@ def test_a_file_of_a_like_name_beside_a_backup_is_left_alone(tmp_path):
     (tmp_path / "mine.new").write_text("somebody's")
     backup.write(tmp_path / "mine.txt", fresh_identity(tmp_path, "me"), WORDS)
     assert (tmp_path / "mine.new").read_text() == "somebody's"
+
+
+def test_a_backup_is_for_its_owner_alone_and_no_link_leads_it_elsewhere(tmp_path):
+    (tmp_path / "dear.txt").write_text("something dear")
+    (tmp_path / "mine.txt.new").symlink_to(tmp_path / "dear.txt")
+    backup.write(tmp_path / "mine.txt", fresh_identity(tmp_path, "me"), WORDS)
+    assert (tmp_path / "dear.txt").read_text() == "something dear"
+    assert stat.S_IMODE((tmp_path / "mine.txt").lstat().st_mode) == 0o600
+
+
+def test_where_the_key_file_is_gone_no_backup_is_made(tmp_path):
+    mine = fresh_identity(tmp_path, "mine")
+    mine.path.unlink()
+    with pytest.raises(IdentityError, match="cannot be opened"):
+        backup.write(tmp_path / "backup.txt", mine, WORDS)
+    assert not (tmp_path / "backup.txt").exists()

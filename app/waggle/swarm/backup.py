@@ -37,12 +37,16 @@ class Opened:
 
 
 def seal(who: Identity, passphrase: str) -> bytes:
-    """The backup of a key file; raises IdentityError for a passphrase that is too short."""
+    """The backup of a key file; raises IdentityError for a passphrase that is too short, and where the file is gone."""
     if len(passphrase) < SHORTEST:
         raise IdentityError(f"A passphrase has at least {SHORTEST} characters.", "Four words that nobody would guess are good.")
+    try:
+        content = who.path.read_bytes()
+    except OSError as error:
+        raise IdentityError(f"The identity file {who.path} cannot be opened.", "Check who owns it and its folder.") from error
     head = _head(who.peer_id)
     salt, nonce = os.urandom(SALT), os.urandom(NONCE)
-    sealed = ChaCha20Poly1305(_key(passphrase, salt)).encrypt(nonce, who.path.read_bytes(), head.encode())
+    sealed = ChaCha20Poly1305(_key(passphrase, salt)).encrypt(nonce, content, head.encode())
     return f"{head}\n{base64.encodebytes(salt + nonce + sealed).decode()}".encode()
 
 
@@ -71,7 +75,7 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.")
     blob = seal(who, passphrase)
     try:
-        paths.put(path, blob)
+        paths.put(path, blob, mode=0o600)
         again = path.read_bytes()
     except OSError as error:
         raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
