@@ -7,7 +7,7 @@ import pytest
 
 from swarm.live import SOON, Live, Start, fresh_identity
 from waggle.swarm.identity import Identity, text_of
-from waggle.swarm.lan import KIND, MAX_FOUND, Lan
+from waggle.swarm.lan import FORGET_S, KIND, MAX_FOUND, MAX_OF_ONE, Lan
 
 
 async def meet(one: Live, other: Live) -> None:
@@ -79,9 +79,44 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
     ):  # fmt: skip
         lan.hear(each)
     assert heard == [good]
-    for port in range(1, 2 * MAX_FOUND):
-        lan.hear(said(f"/ip4/192.168.1.2/tcp/{port}/p2p/{peer}"))
+    for host in range(3, 3 + 2 * MAX_FOUND):
+        lan.hear(said(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
     assert len(heard) == MAX_FOUND
+
+
+def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
+    heard: list[str] = []
+    now = 0.0
+    lan = Lan(bytes(32), identity.peer_id, heard.append, clock=lambda: now)
+    peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
+
+    def says(host: int, port: int) -> None:
+        lan.hear({b"address": f"/ip4/10.0.0.{host}/tcp/{port}/p2p/{peer}".encode(), b"charter": bytes(32).hex().encode()})
+
+    for port in range(1, 2 * MAX_FOUND):
+        says(9, port)
+    says(5, 4001)
+    assert len(heard) == MAX_OF_ONE + 1
+    for host in range(10, 10 + MAX_FOUND):
+        says(host, 1)
+    says(6, 4001)
+    assert len(heard) == MAX_FOUND
+    now = FORGET_S + 1
+    says(6, 4001)
+    assert len(heard) == MAX_FOUND + 1, "an hour later there is room again"
+
+
+async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Identity, tmp_path: Path) -> None:
+    heard: list[str] = []
+    lan = Lan(bytes(32), identity.peer_id, heard.append)
+    other = f"/ip4/10.0.0.5/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}"
+    try:
+        for port in (1, 2):
+            await lan.be_at([f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
+            lan.hear({b"address": other.encode(), b"charter": bytes(32).hex().encode()})
+    finally:
+        await lan.close()
+    assert heard == [other, other]
 
 
 @pytest.mark.parametrize("addresses", [(), ("/ip4/1.2.3.4/udp/1/quic-v1/p2p/x",)])

@@ -6,6 +6,7 @@ Off by default: it tells everybody on the network that Waggle runs here, and in 
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from zeroconf import Zeroconf
 
 KIND = "_waggle._tcp.local."
-MAX_FOUND = 16  # addresses suggested in the life of a node: made-up ones must not push out the 64 that are remembered
+MAX_FOUND = 16  # addresses suggested in an hour: made-up ones must not push out the 64 that are remembered
+MAX_OF_ONE = 4  # of them of one host
+FORGET_S = 3600.0
 MAX_ADDRESS = 200  # characters; a property holds 255 bytes
 ASK_MS = 3000
 TELL_S = 10.0  # for finding a name that nobody has, which takes one second mostly
@@ -29,13 +32,17 @@ log = logging.getLogger(__name__)
 class Lan:
     """One node's place on the local network. Belongs to one loop; close it."""
 
-    def __init__(self, charter: bytes, peer_id: bytes, suggest: Callable[[str], None]) -> None:
+    def __init__(
+        self, charter: bytes, peer_id: bytes, suggest: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._charter = charter.hex()
         self._name = f"{text_of(peer_id)[-24:]}.{KIND}"
         self._own = f"/p2p/{text_of(peer_id)}"
         self._suggest = suggest
         self._here = ""  # what is told
-        self._found: set[str] = set()
+        self._found: set[str] = set()  # since then:
+        self._since = clock()
         self._asking: set[asyncio.Task[None]] = set()
         self._zeroconf: Any = None
         self._browser: Any = None
@@ -47,6 +54,7 @@ class Lan:
         if here == self._here:
             return
         await self.close()
+        self._found.clear()  # another network, it may be
         if here:
             await self._tell_of(here, host)
         self._here = here
@@ -103,9 +111,16 @@ class Lan:
         ours = properties.get(b"charter") == self._charter.encode()
         if not ours or len(address) > MAX_ADDRESS or not is_address(address) or address.endswith(self._own):
             return
-        if address not in self._found and len(self._found) < MAX_FOUND:
+        if self._clock() - self._since > FORGET_S:
+            self._found, self._since = set(), self._clock()
+        of_host = sum(_host(each) == _host(address) for each in self._found)
+        if address not in self._found and len(self._found) < MAX_FOUND and of_host < MAX_OF_ONE:
             self._found.add(address)
             self._suggest(address)
+
+
+def _host(address: str) -> str:
+    return address.split("/")[2]
 
 
 def _is_of_use(address: str, host: str) -> bool:
