@@ -8,6 +8,7 @@ import pytest
 from waggle import belongings, paths
 from waggle.belongings import KINDS
 
+HASH = "0123456789abcdef" * 4
 FILES = {
     "identity.key": "identity", "identity.20260309T101500.ab12.key": "identity", "settings.toml": "settings",
     "window.json": "settings", "window.lock": "settings", "frugality.json": "settings", "asked.json": "settings",
@@ -17,9 +18,30 @@ FILES = {
     "models.json": "checkpoints",
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
     "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
-    "charters/ab.json": "swarms", "charters/ab.key": "swarms", "known_peers.json": "swarms", "known_peers/ab.json": "swarms",
-    "standings.damaged": "swarms", "marks/ab.msgpack": "swarms", "logs/waggle.log": "log", "logs/waggle.log.1": "log",
+    f"charters/{HASH}.json": "swarms", f"charters/{HASH}.key": "swarms", "known_peers.json": "swarms",
+    f"known_peers/{HASH}.json": "swarms", "standings.damaged": "swarms", f"marks/{HASH}.msgpack": "swarms",
+    "logs/waggle.log": "log", "logs/waggle.log.1": "log",
 }  # fmt: skip
+RARE = {  # what a kill, damage, Windows or an early version leaves
+    "identity.new": "identity", "identity.k3_x9ab2.new": "identity", "control/engine.port": "settings",
+    "control/engine.lock": "settings", "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
+    ".doctor": "settings", "settings.new": "settings", "window.json.new": "settings", "models.new": "checkpoints",
+    "checkpoints/damaged-r00000007/state.json": "checkpoints", "checkpoints/damaged-journal-r00000007": "checkpoints",
+    "checkpoints/.writing-4711/model.safetensors": "checkpoints", "album/r00000001.safetensors.new": "checkpoints",
+    "models/0123456789abcdef/album/r00000008.safetensors": "checkpoints", "models/starter/history.damaged-wal": "history",
+    "history.damaged": "history", "history.rebuilding": "history", "history.rebuilding-journal": "history",
+    "swarms.new": "swarms", "swarms.damaged": "swarms", "known_peers.damaged": "swarms", "known_peers.json.new": "swarms",
+    f"known_peers/{HASH}.damaged": "swarms", f"charters/{HASH}.new": "swarms", f"charters/{HASH}.key.new": "swarms",
+    f"marks/{HASH}.msgpack.new": "swarms", f"marks/{HASH}.damaged": "swarms", "logs/waggle.log.3": "log",
+}  # fmt: skip
+THEIRS = (
+    "thesis.txt", "logs/diary.txt", "charters/readme.md", "photos/a.jpg", "checkpoints/epoch3.pt",
+    "checkpoints/r18_imagenet/model.safetensors", "checkpoints/r00000130.bak/state.json", "checkpoints/damaged-fence.jpg",
+    "checkpoints/journal-rome", "album/wedding.jpg", "album/r00000001.safetensors.bak", "models/llama/checkpoints/a.bin",
+    "models/llama/album/b.jpg", "history.md", "models/llama/history.md", "events/2026.jsonl", "swarms.csv", "standings.xlsx",
+    "control/motor.py", "charters/magna.json", "known_peers/friends.json", "marks/school.msgpack", "identity.old.key",
+    "logs/waggle.log.gz", "frugality.jsonl",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -35,8 +57,9 @@ def _write(path: Path) -> None:
     path.write_bytes(b"x" * 100)
 
 
-@pytest.mark.parametrize(("name", "kind"), FILES.items())
+@pytest.mark.parametrize(("name", "kind"), [*FILES.items(), *RARE.items()])
 def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
+    _write(home.root / name)
     listed = {path.relative_to(home.root).as_posix(): one.kind for one in belongings.found(home, tmp_path / "none")
               for path in one.files}  # fmt: skip
     assert listed[name] == kind
@@ -72,13 +95,38 @@ def test_choosing_everything_leaves_not_even_the_folders(home, tmp_path):
 
 
 def test_what_waggle_did_not_write_is_neither_listed_nor_removed(home, tmp_path):
-    mine = [home.root / name for name in ("thesis.txt", "logs/diary.txt", "charters/readme.md", "photos/a.jpg")]
+    mine = [home.root / name for name in THEIRS]
     for path in mine:
         _write(path)
     listed = [path for one in belongings.found(home, tmp_path / "cache") for path in one.files]
     assert not set(mine) & set(listed)
     belongings.remove(home, tmp_path / "cache", KINDS)
     assert all(path.exists() for path in mine)
+
+
+def test_in_a_folder_where_waggle_never_worked_nothing_is_its_own_whatever_it_is_called(tmp_path):
+    project = paths.Home(tmp_path / "project")
+    names = [name for name in FILES if not name.startswith(("identity", "control"))]
+    for name in (*names, "control/motor.py"):
+        _write(project.root / name)
+    (project.root / "album/to be sorted").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert belongings.found(project, tmp_path / "none") == ()
+    assert belongings.remove(project, tmp_path / "none", KINDS) == ()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_was_left_of_a_home_is_found_and_removed_another_time(home, tmp_path):
+    belongings.remove(home, tmp_path / "cache", ["identity", "settings"])
+    assert [one.kind for one in belongings.found(home, tmp_path / "none")] == [
+        "checkpoints",
+        "history",
+        "record",
+        "swarms",
+        "log",
+    ]
+    belongings.remove(home, tmp_path / "cache", KINDS)
+    assert not home.root.exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from waggle import cli
+from waggle import cli, paths
 from waggle.errors import EngineError
 from waggle.gui import app
 
@@ -174,6 +174,17 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
     assert "there is no everything" in capsys.readouterr().err
 
 
+def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("control/motor.py", "settings.toml", "models.json"):
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_bytes(b"x")
+    before = sorted((tmp_path / "project").rglob("*"))
+    assert cli.main(["goodbye", "--home", str(tmp_path / "project"), "--remove", "all,identity"]) == 0
+    assert "nothing to remove" in capsys.readouterr().out
+    assert sorted((tmp_path / "project").rglob("*")) == before
+
+
 @pytest.mark.parametrize(("home", "words", "left"), [
     ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
 ])  # fmt: skip
@@ -181,7 +192,7 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
     shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
-    for path in (shared, tmp_path / home / "logs/waggle.log"):
+    for path in (shared, tmp_path / home / "logs/waggle.log", tmp_path / home / "control/engine.lock"):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"x")
     assert cli.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
@@ -193,7 +204,7 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
 @pytest.mark.parametrize(("answer", "left"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
 def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, left):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "logs").mkdir()
+    paths.Home(tmp_path).prepare().logs.mkdir()
     (tmp_path / "logs/waggle.log").write_bytes(b"x" * 2000)
     person, terminal = os.openpty()
     os.write(person, answer)

@@ -1,7 +1,8 @@
 """What Waggle keeps on this computer, with sizes, and the removal of what a person chose of it.
 
-Only files that Waggle itself writes are listed, by their names, in its two folders: the home of a node and the cache. A link
-counts as itself: what it leads to is neither measured nor touched.
+Only files that Waggle itself writes are listed, by their names, in its two folders: the home of a node and the cache. A folder
+without the marks of a home is somebody's own, whatever its files are called. A link counts as itself: what it leads to is neither
+measured nor touched.
 """
 
 import os
@@ -19,17 +20,36 @@ Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swar
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 LOCK = "window*.lock"  # one for each computer that is driven from this one
+ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
+STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
+RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
+
+
+def _kept(*names: str) -> tuple[str, ...]:
+    """Files that are written whole or not at all, what a kill leaves beside them, and what cannot be read and is set aside."""
+    ends = (".new", ".damaged")  # an early version wrote into name.new, not into name.json.new
+    return tuple(one for name in names for one in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
+
+
+OF_MODEL: dict[Kind, tuple[str, ...]] = {
+    "checkpoints": (f"checkpoints/{ROUND}/**", f"checkpoints/damaged-{ROUND}/**", "checkpoints/.writing-[0-9]*/**",
+                    f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
+                    f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new"),
+    "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "rebuilding")
+                     for beside in ("", "-wal", "-shm", "-journal")),
+}  # fmt: skip
+OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}
+MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new")
 OF_HOME: dict[Kind, tuple[str, ...]] = {
-    "identity": ("identity.key", "identity.*.key", "identity.new", "identity.*.new"),
-    "settings": ("settings.toml", "settings.toml.new", "window.json", "window.json.new", LOCK, "frugality.json*",
-                 "asked.json", "asked.json.new", "seed_port", "seed_port.new", "control/*"),
-    "checkpoints": ("checkpoints/**", "album/**", "models/*/checkpoints/**", "models/*/album/**",
-                    "models.json", "models.json.new"),
-    "history": ("history.*", "models/*/history.*"),
-    "record": ("events/*.jsonl", "events/writing.part"),
-    "swarms": ("swarms.*", "standings.*", "known_peers.json*", "known_peers/*.json*", "charters/*.json*", "charters/*.key",
-               "charters/*.new", "marks/*"),
-    "log": ("logs/waggle.log*",),
+    "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
+    "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), LOCK, f"{LOCK}.rmlock", ".doctor",
+                 "seed_port", "seed_port.new", *MARKS),
+    "checkpoints": (*OF_ALL["checkpoints"], *_kept("models.json")),
+    "history": OF_ALL["history"],
+    "record": (f"events/{RECORD}", "events/writing.part"),
+    "swarms": _kept("swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
+                    f"charters/{HASH}.key", f"marks/{HASH}.msgpack"),
+    "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
 }  # fmt: skip
 OF_CACHE: dict[Kind, tuple[str, ...]] = {
     "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
@@ -68,9 +88,19 @@ def kept(home: paths.Home) -> tuple[Kind, ...]:
     return KEPT if usual else (*KEPT, *SHARED)
 
 
+def is_home(home: paths.Home) -> bool:
+    """Whether Waggle ever worked in this folder: each of its doors that writes makes `control`, and nobody else its files."""
+    try:
+        held = [f"control/{path.name}" for path in home.control.iterdir()]
+    except OSError:  # it is not there
+        return os.path.lexists(home.identity)
+    return not held or any(name in MARKS for name in held) or os.path.lexists(home.identity)
+
+
 def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
     """Everything that is there, in the order of KINDS; kinds of which there is nothing are left out."""
-    listed = [*_listed(home.root, OF_HOME), *_listed(cache, OF_CACHE)]
+    ours = _listed(home.root, OF_HOME) if is_home(home) else ()
+    listed = [*ours, *_listed(cache, OF_CACHE)]
     return tuple(
         Belonging(kind=kind, files=tuple(path for path, _ in files), size=sum(size for _, size in files))
         for kind in KINDS
@@ -80,15 +110,22 @@ def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
 
 def remove(home: paths.Home, cache: Path, kinds: Collection[Kind]) -> tuple[Removed, ...]:
     """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
+    ours = is_home(home)
     done = tuple(_removed(one, (_real(home.root), _real(cache))) for one in found(home, cache) if one.kind in kinds)
-    tidy(cache, OF_CACHE)
-    tidy(home.root)  # after the cache, which Windows keeps in it
+    _tidy(cache, _tops(OF_CACHE))
+    if ours:
+        tidy(home)  # after the cache, which Windows keeps in it
     return done
 
 
-def tidy(root: Path, patterns: dict[Kind, tuple[str, ...]] = OF_HOME) -> None:
-    """Remove folders of Waggle's own in which nothing is left, the root last."""
-    for top in _tops(patterns):
+def tidy(home: paths.Home) -> None:
+    """Remove folders of a home in which nothing is left, the root last; `control` stays while nothing else marks what is left."""
+    rest = os.path.lexists(home.identity) or not any(_listed(home.root, OF_HOME))
+    _tidy(home.root, _tops(OF_HOME) - (set() if rest else {home.control.name}))
+
+
+def _tidy(root: Path, tops: set[str]) -> None:
+    for top in tops:
         if not _is_link(root / top):
             _remove_empty(root / top)
     _rmdir(root)

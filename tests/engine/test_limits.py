@@ -232,6 +232,17 @@ def test_states_of_other_models_count_and_their_newest_stays_too(home):
     assert {path.name for path in home.root.rglob("r0*")} == {"r00000003", "r00000008"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
+def test_what_a_person_keeps_beside_saved_states_stays_counts_for_nothing_and_is_no_newest_state(home):
+    theirs = ["r18_imagenet", "r50_imagenet", "r00000002.bak", "damaged-fence"]
+    for name in theirs:
+        fill(home.checkpoints / name)
+    assert limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == []
+    removed = limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
+    assert removed == ["damaged-r00000000", "older", "r00000001", "r00000002"]
+    assert sorted(path.name for path in home.checkpoints.iterdir()) == sorted([*theirs, "r00000003"])
+
+
 def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):
     home = paths.Home(tmp_path)
     first = Frugality(home, "boot:3")

@@ -93,6 +93,14 @@ async def test_a_full_record_is_followed_by_one_that_begins_with_everything_know
     assert isinstance(newest[0], Snapshot)
 
 
+async def test_a_recording_that_a_person_keeps_among_the_records_stays(tmp_path, monkeypatch):
+    small(monkeypatch)
+    (tmp_path / "2026.jsonl").write_bytes(b"x" * 100_000)
+    os.utime(tmp_path / "2026.jsonl", (1.0, 1.0))
+    Teller(tmp_path).close()
+    assert (tmp_path / "2026.jsonl").exists()
+
+
 async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_cannot_be_removed(tmp_path, monkeypatch):
     small(monkeypatch)
     ahead = time.time() + 1e8

@@ -137,7 +137,7 @@ def _judging(_home: paths.Home) -> Finding:
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
     base = checkpoint.base_of(model.folder_of(settings.read(home.settings).model))
-    if not any(home.checkpoints.glob("r[0-9]*")):
+    if not checkpoint.folders(home.checkpoints):
         return Finding("saved state", None, "none yet")
     _, saved = checkpoint.newest(home.checkpoints, base)
     later = sum(1 for _ in journal.entries(home.checkpoints, saved.round, base))

@@ -100,7 +100,7 @@ def _size(number: float) -> str:
 
 def _stop(home: paths.Home) -> None:
     """Ask the engine of this home to leave, and wait until it has; raises EngineError where it does not."""
-    if not home.control.is_dir():
+    if not (belongings.is_home(home) and home.control.is_dir()):
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
         control.ask(home, Stop(id="goodbye"), STOP_SECONDS)

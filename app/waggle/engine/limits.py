@@ -1,6 +1,7 @@
 """How much of this computer: priority, cores, share of the time, traffic, disk and memory, all of them while the engine runs."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +12,14 @@ import psutil
 from waggle import paths
 from waggle.engine.gate import Gate
 from waggle.memory import held_by
-from waggle.policy import cached
+from waggle.policy import cached, checkpoint
 from waggle.policy.choose import Opened, threads_for, use_threads
 from waggle.rl.batch import nothing
 from waggle.settings import Computer
 
 NICENESS = {"lowest": 19, "low": 10, "normal": 0}
 GB = 1e9
+OURS = re.compile(r"(damaged-)?(journal-)?r\d{8}")
 
 
 class Limits:
@@ -96,7 +98,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
     if not cap_gb:
         return removed
     cached.sweep(paths.models())
-    used = sum(map(_size, (*_states(home), paths.models())))
+    used = sum(map(_size, (*(path for folder in _states(home) for path in _ours(folder)), paths.models())))
     for path in _dispensable(home, in_use):
         if used <= cap_gb * GB:
             break
@@ -124,18 +126,23 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
     """What can go, first what is missed least: what was damaged or came by half, models not used for longest, older states."""
     states = _states(home)
     for folder in states:
-        yield from sorted(folder.glob("damaged-*"))
+        yield from (path for path in _ours(folder) if path.name.startswith("damaged-"))
     yield from cached.unfinished(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:
-        yield from sorted(folder.glob("r[0-9]*"))[:-1]
+        yield from reversed(checkpoint.folders(folder)[1:])
 
 
 def _states(home: paths.Home) -> list[Path]:
     """The folders of saved states of every model this home ever trained, the present one's last."""
     every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
     return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
+
+
+def _ours(folder: Path) -> list[Path]:
+    """What Waggle keeps in a folder of saved states; what a person keeps there counts for nothing, and stays."""
+    return sorted(path for path in folder.iterdir() if OURS.fullmatch(path.name)) if folder.is_dir() else []
 
 
 def _size(path: Path) -> int:

@@ -13,6 +13,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
+from waggle.belongings import RECORD
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
@@ -146,7 +147,7 @@ class Teller:
             written = _written_at(path)
             return path == self._path, written <= now, written, path.name
 
-        return sorted(self._folder.glob("*.jsonl"), key=age)
+        return sorted(self._folder.glob(RECORD), key=age)
 
     def _open_writing(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)

@@ -131,7 +131,7 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     one.release()
     if shell.said_goodbye:
-        belongings.tidy(home.root)  # the lock was the last thing in it
+        belongings.tidy(home)  # the lock was the last thing in it
     elif shell.wanted_again is not None:
         _start_again(home, arguments, shell.wanted_again)
     return code

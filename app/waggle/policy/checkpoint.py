@@ -139,29 +139,29 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     shutil.rmtree(final, ignore_errors=True)  # only ever a twin of this very round
     os.rename(temporary, final)
     _flush(root)
-    for old in _folders(root)[KEPT:]:
+    for old in folders(root)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return sum(path.stat().st_size for path in final.iterdir())
 
 
 def size(root: Path) -> int:
     """Bytes of the newest checkpoint; 0 where there is none."""
-    return sum(path.stat().st_size for folder in _folders(root)[:1] for path in folder.iterdir())
+    return sum(path.stat().st_size for folder in folders(root)[:1] for path in folder.iterdir())
 
 
 def age(root: Path) -> float:
     """Seconds since the newest checkpoint was written, by this computer's clock; 0 where it says the future, or there is none."""
-    return max(0.0, time.time() - max((folder.stat().st_mtime for folder in _folders(root)[:1]), default=math.inf))
+    return max(0.0, time.time() - max((folder.stat().st_mtime for folder in folders(root)[:1]), default=math.inf))
 
 
 def oldest(root: Path) -> int:
     """The round of the oldest checkpoint that is kept; 0 where there is none."""
-    return min((int(folder.name[1:]) for folder in _folders(root)), default=0)
+    return min((int(folder.name[1:]) for folder in folders(root)), default=0)
 
 
 def rounds(root: Path) -> int:
     """The rounds that the newest checkpoint says were played; 0 where there is none."""
-    return next((int(path.name[1:]) for path in _folders(root)), 0)
+    return next((int(path.name[1:]) for path in folders(root)), 0)
 
 
 def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
@@ -171,9 +171,9 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
     gone on with; they stay where they are. Where only the optimiser differs (`Saved.optimiser`), its moments begin anew.
     """
     aside: list[SetAside] = []
-    for unfinished in root.glob(".writing-*"):
+    for unfinished in root.glob(".writing-[0-9]*"):
         shutil.rmtree(unfinished, ignore_errors=True)
-    for folder in _folders(root):
+    for folder in folders(root):
         _require_understood(folder)
         try:
             saved = _verified(folder)
@@ -207,7 +207,7 @@ def arrays(folder: Path) -> tuple[Arrays, Arrays]:
 
 def newest(root: Path, base: str) -> tuple[Path, Saved]:
     """The newest checkpoint that is whole, read without touching anything: an engine may be at work. Raises CheckpointError."""
-    for folder in _folders(root):
+    for folder in folders(root):
         _require_understood(folder)
         try:
             saved = _verified(folder)
@@ -220,7 +220,7 @@ def newest(root: Path, base: str) -> tuple[Path, Saved]:
 
 def glanced(root: Path) -> Saved | None:
     """What the newest checkpoint says of itself, and nobody has checked; None where there is none, or none that can be read."""
-    for folder in _folders(root):
+    for folder in folders(root):
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
             return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
     return None
@@ -282,7 +282,7 @@ def _verified(folder: Path) -> Saved:
     return saved
 
 
-def _folders(root: Path) -> list[Path]:
+def folders(root: Path) -> list[Path]:
     """Newest first."""
     found = [path for path in root.iterdir() if NAME.match(path.name)] if root.is_dir() else []
     return sorted(found, reverse=True)
