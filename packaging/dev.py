@@ -18,6 +18,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -294,8 +295,12 @@ def doctor() -> int:
 
 
 def waggle_python(*arguments: str, python: Path = PYTHON) -> int:
-    """Run the environment's Python with the source root on its path."""
-    return subprocess.call([str(python), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
+    """Run the environment's Python with the source root on its path. Ctrl+C, which it gets as well, is left to it."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return subprocess.call([str(python), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,38 @@
 """The two commands say beforehand what they need, on every system."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import dev
 import pytest
+
+LEAVES = """
+import signal, sys, time
+def leave(*_):
+    time.sleep(1.0)
+    sys.exit(print("saved"))
+signal.signal(signal.SIGINT, leave)
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+COMMAND = f"import dev, pathlib, sys; sys.exit(dev.waggle_python('-c', {LEAVES!r}, python=pathlib.Path(sys.executable)))"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a terminal of one's own is needed for Ctrl+C")
+def test_ctrl_c_gives_what_runs_the_time_that_it_takes_to_leave():
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
+    command = [sys.executable, "-c", COMMAND]
+    with subprocess.Popen(
+        command, env=environment, start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as terminal:
+        assert terminal.stdout is not None
+        assert terminal.stdout.readline() == "up\n"
+        os.killpg(terminal.pid, signal.SIGINT)
+        assert terminal.communicate() == ("saved\n", "")
+    assert terminal.returncode == 0
 
 
 @pytest.mark.parametrize("rest", [[], ["--replay"], ["waggle://join?charter=1"], ["invite.waggle"], ["INVITE.WAGGLE"]])
