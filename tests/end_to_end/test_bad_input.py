@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from end_to_end.programs import SLOW, Engine, Program, running
+from end_to_end.programs import SLOW, Engine, Program, Seed, running
+from waggle import cli
+from waggle.engine import goodbye
 from waggle.protocol import events
 
 SOLO = "swarm.solo=true"
@@ -109,7 +111,7 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
         first.wait(events.Ready)
         with running(Program("engine", "--home", str(tmp_path), "--set", SOLO)) as service:
             assert service.end() == 1
-            assert any(b"Another engine is running" in line for _, line in service.lines)
+            assert any(b"Another engine, or a seed, is running" in line for _, line in service.lines)
         with running(Engine(tmp_path, SOLO)) as second, running(Engine(tmp_path, SOLO)) as closed:
             for waiting in (second, closed):
                 assert waiting.wait(events.Preparing).part == "Waiting until another engine has left this folder"
@@ -118,6 +120,19 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
             first.wait_round(first.rounds()[-1].round + 1 if first.rounds() else 0, 60)
             assert first.end() == 0
             assert second.wait(events.Ready).round == first.rounds()[-1].round + 1
+
+
+def test_where_a_seed_works_no_other_does_and_nothing_is_removed_under_it(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(goodbye, "STOP_SECONDS", 0.1)
+    with running(Seed(tmp_path)) as seed:
+        seed.address()
+        before = (tmp_path / "identity.key").read_bytes()
+        for words in (["seed"], ["goodbye", "--remove", "all,identity"]):
+            assert cli.main([*words, "--home", str(tmp_path)]) == 1
+            assert capfd.readouterr().err.startswith("waggle: Another engine, or a seed, is running for this folder.\n")
+        assert (tmp_path / "identity.key").read_bytes() == before
+    assert cli.main(["goodbye", "--home", str(tmp_path), "--remove", "all,identity"]) == 0
+    assert not tmp_path.exists(), "all that a seed writes is listed"
 
 
 def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):

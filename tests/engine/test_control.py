@@ -103,7 +103,7 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
         for _ in range(2)
     ]
     said = {start.stdout.readline().strip(): start for start in starts}
-    assert set(said) == {"mine", "Another engine is running for this folder."}
+    assert set(said) == {"mine", "Another engine, or a seed, is running for this folder."}
     said["mine"].kill()
     control.claim(home, seconds=10).release()
     for start in starts:

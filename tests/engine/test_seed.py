@@ -1,11 +1,11 @@
-"""The seed asks for as many open files as this system grants."""
+"""The seed works in a home of its own, and asks for as many open files as this system grants."""
 
 import sys
 
 import pytest
 
-from waggle import paths
-from waggle.engine import seed
+from waggle import cli, paths
+from waggle.engine import control, seed
 from waggle.errors import SwarmError
 
 resource = pytest.importorskip("resource", reason="Windows has no such limit")
@@ -36,6 +36,16 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(before[1], 65_536), before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_home_in_which_another_one_works_is_refused(tmp_path, capsys):
+    claimed = control.claim(paths.Home(tmp_path).prepare())
+    try:
+        assert cli.main(["seed", "--home", str(tmp_path)]) == 1
+    finally:
+        claimed.release()
+    assert capsys.readouterr().err.startswith("waggle: Another engine, or a seed, is running for this folder.\n")
+    assert not (tmp_path / "identity.key").exists()
 
 
 def test_a_host_that_is_no_address_of_this_computer_is_named(tmp_path):

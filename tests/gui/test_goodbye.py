@@ -92,7 +92,8 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = (
-        "waggle: Another engine is running for this folder.\n        Stop it with `waggle ctl stop`, or use another --home.\n"
+        "waggle: Another engine, or a seed, is running for this folder.\n"
+        "        Stop it (an engine with `waggle ctl stop`), or use another --home.\n"
     )
     monkeypatch.setattr(
         paths, "program", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
@@ -106,7 +107,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     finally:
         language.use("en")
     assert last._title.words() == "Nichts wurde entfernt"
-    assert last.words().startswith("Für diesen Ordner läuft schon ein Motor.")
+    assert last.words().startswith("Für diesen Ordner läuft schon ein Motor oder ein Seed.")
 
 
 def test_help_and_you_lead_there_and_a_replay_offers_none(look: Look, tmp_path: Path, qtbot: QtBot,

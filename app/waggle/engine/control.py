@@ -123,13 +123,14 @@ async def _listen(home: Home, talk: loopback.Talk) -> asyncio.Server:
 
 
 def claim(home: Home, seconds: float = 0.0) -> FileLock:
-    """Take this folder for as long as the process lives; raises EngineError when another engine still has it by then, OSError."""
+    """Take this folder for as long as the process lives; raises EngineError when another one still has it by then, OSError."""
     lock = FileLock(home.control / "engine.lock", thread_local=False)
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
         raise EngineError(
-            "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
+            "Another engine, or a seed, is running for this folder.",
+            "Stop it (an engine with `waggle ctl stop`), or use another --home.",
         ) from None
     return lock
 

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from waggle import paths, settings
-from waggle.engine import others
+from waggle.engine import control, others
 from waggle.errors import SwarmError
 from waggle.swarm import admission, identity, seed
 from waggle.tasks.verifier import Verifier
@@ -20,11 +20,18 @@ PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them."""
+    """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them.
+
+    Raises EngineError where an engine or another seed works in this home: each would be the same peer.
+    """
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
-    _allow_many_connections()
-    asyncio.run(_serve(home, chosen))
+    claimed = control.claim(home)
+    try:
+        _allow_many_connections()
+        asyncio.run(_serve(home, chosen))
+    finally:
+        claimed.release()
     return 0
 
 
