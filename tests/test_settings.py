@@ -50,6 +50,27 @@ def test_a_wrong_file_is_explained_and_left_as_it_is(tmp_path, content, says, ad
     assert path.read_text() == content
 
 
+@pytest.mark.parametrize(("content", "override", "healthy"), [
+    ("[swarm]\nport = 4001\n", "computer.cpu_percent=200", True),
+    ("", "computer.cpu_percent=200", True),
+    ("[swarm]\nport = 70000\n", "computer.cpu_percent=20", False),
+])  # fmt: skip
+def test_what_is_wrong_on_the_command_line_is_not_blamed_on_the_file_nor_the_other_way_round(
+    tmp_path, content, override, healthy
+):
+    path = tmp_path / "settings.toml"
+    path.write_text(content)
+    with pytest.raises(SettingsError) as caught:
+        read(path, (override,))
+    place = "the command line" if healthy else path
+    assert caught.value.title.startswith(f"In {place}: ")
+
+
+def test_the_command_line_sets_right_what_is_wrong_in_the_file(tmp_path):
+    (tmp_path / "settings.toml").write_text("[swarm]\nport = 70000\n")
+    assert read(tmp_path / "settings.toml", ("swarm.port=4001",)).swarm.port == 4001
+
+
 def test_what_a_newer_version_wrote_is_passed_over_and_kept_for_it(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text("[swarm]\nport = 4001\nquorum = 3\n\n[telescope]\nlens = 'wide'\n")

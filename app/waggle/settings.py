@@ -4,6 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -175,10 +176,17 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be used is left exactly as it is.
     """
-    table = _known(_table(path))
+    kept = _known(_table(path))
+    if not overrides:
+        return _checked(kept, str(path))
+    table = deepcopy(kept)
     for override in overrides:
         _override(table, override)
-    return _checked(table, str(path) if path.exists() else "the command line")
+    try:
+        return _checked(table, "the command line")
+    except SettingsError:
+        _checked(kept, str(path))  # raises where the file itself is wrong
+        raise
 
 
 def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
