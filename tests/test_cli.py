@@ -125,11 +125,50 @@ def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why)
     assert "Traceback" not in said.err
 
 
-def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch):
+def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError):
-        cli.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")])
+    assert cli.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
+    assert "--home" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
+@pytest.mark.parametrize(("words", "why"), [
+    *((["--home", "~nosuchuser/x", door], "~nosuchuser/x cannot be used: nobody here has that name.") for door in DOORS
+      if door not in ("ctl", "lab", "cuda", "token", "update", "export")),
+    (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
+    (["fit", "x" * 300], "cannot be used: File name too long."),
+    (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),
+])  # fmt: skip
+def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, words, why):
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path))
+    assert cli.main(words) == 1
+    said = capfd.readouterr()
+    assert said.err.startswith("waggle: ")
+    assert why in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
+@pytest.mark.parametrize(("words", "code"), [
+    ("goodbye --remove log <&-", 0), ("goodbye >&-", 0), ("engine --set learning.local=99 >&-", 1),
+    ("log --home /dev/null 2>&-", 0),
+])  # fmt: skip
+def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code):
+    command = ["sh", "-c", f"exec {sys.executable} -m waggle {words}"]
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a disk that is always full is a file there")
+def test_what_a_full_disk_does_not_take_is_told(tmp_path):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "waggle", "goodbye", "--home", str(tmp_path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": "app"})
+    assert (done.returncode, done.stderr) == (1, b"waggle: Waggle cannot go on: No space left on device.\n")
 
 
 @pytest.mark.parametrize("lines", [1, 5000])

@@ -6,6 +6,7 @@ Heavy imports come after the arguments are understood.
 import argparse
 import contextlib
 import importlib
+import logging
 import os
 import stat
 import sys
@@ -20,49 +21,61 @@ CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "we
 
 def main(argv: list[str] | None = None) -> int:
     """Parse, then open one door; the exit code."""
+    _open_streams()
     arguments = parsed(sys.argv[1:] if argv is None else argv)
     try:
         code = int(arguments.door(arguments))
-        if sys.stdout is not None:
-            sys.stdout.flush()  # what cannot be said is met here, not after the end
+        sys.stdout.flush()  # what cannot be said is met here, not after the end
         return code
     except WaggleError as error:
-        if arguments.door is _window and _has_screen() and not _is_read():
-            from waggle.gui import app
-
-            app.show_refused(error)
-        return _refused(error)
+        return _refused(error, arguments)
     except BrokenPipeError:
-        if not _is_left():
+        if _can_say("\n"):
             raise
         return 0
     except OSError as error:
-        if not _is_about(paths.home_in(arguments.home).root, error.filename):
+        if error.errno is None:  # these are no words of the system's
             raise
-        return _refused(WaggleError(f"{error.filename} cannot be used: {error.strerror}.", "Choose another with --home."))
+        logging.getLogger(__name__).info("a door was closed", exc_info=True)
+        _can_say()
+        return _refused(_of_the_system(error, arguments), arguments)
     except KeyboardInterrupt:
         return 130
 
 
-def _is_left() -> bool:
-    """Whether nobody reads what is said any more, as `head` when it has enough; the rest goes nowhere then."""
-    if sys.stdout is None:
-        return False
+def _open_streams() -> None:
+    """Whoever started this may have closed some of the three: nothing comes from there then, and what is said goes nowhere."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+def _can_say(more: str = "") -> bool:
+    """Whether stdout takes what is said, unlike a full disk, or `head` when it has enough; else the rest goes nowhere."""
     try:
-        sys.stdout.write("\n")
+        sys.stdout.write(more)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
-
-
-def _is_about(home: Path, name: object) -> bool:
-    """Whether a file lies in this home or above it: somebody else's folder, or none."""
-    if not isinstance(name, str | os.PathLike):
         return False
-    home, path = home.absolute(), Path(name).absolute()
-    return path.is_relative_to(home) or home.is_relative_to(path)
+    return True
+
+
+def _of_the_system(error: OSError, arguments: argparse.Namespace) -> WaggleError:
+    """What the system said, in a sentence: mostly of a file, which may be the home, above it or in it."""
+    if not isinstance(error.filename, str | os.PathLike):
+        return WaggleError(f"Waggle cannot go on: {error.strerror}.")
+    is_home, path = True, Path(error.filename).absolute()
+    with contextlib.suppress(OSError):  # its very name says nothing
+        home = paths.home_in(arguments.home).root.absolute()
+        is_home = path.is_relative_to(home) or home.is_relative_to(path)
+    advice = "Choose another with --home." if is_home else "Mend its rights, make room, or choose another."
+    return WaggleError(f"{error.filename} cannot be used: {error.strerror}.", advice)
 
 
 def _is_read() -> bool:
@@ -73,7 +86,11 @@ def _is_read() -> bool:
     return not stat.S_ISSOCK(mode) and (sys.__stderr__.isatty() or not stat.S_ISCHR(mode))
 
 
-def _refused(error: WaggleError) -> int:
+def _refused(error: WaggleError, arguments: argparse.Namespace) -> int:
+    if arguments.door is _window and _has_screen() and not _is_read():
+        from waggle.gui import app
+
+        app.show_refused(error)
     sys.stderr.write(f"waggle: {error.title}\n")
     if error.advice:
         sys.stderr.write(f"        {error.advice}\n")

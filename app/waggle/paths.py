@@ -1,5 +1,6 @@
 """Where things lie: the folder of this person's data, the files that ship with Waggle, and the programs it consists of."""
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -114,12 +115,23 @@ def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
         raise
 
 
+def expanded(path: Path | str) -> Path:
+    """The path with a person's folder in the place of ~; raises FileNotFoundError where there is no such person."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(errno.ENOENT, "nobody here has that name", str(path)) from error
+
+
 def home_in(folder: Path | None) -> Home:
-    """The home in a folder that was named, else in `WAGGLE_HOME`, else where this system keeps application data."""
+    """The home in a folder that was named, else in `WAGGLE_HOME`, else where this system keeps application data.
+
+    Raises FileNotFoundError for `~name` where nobody has that name.
+    """
     if folder is not None:
-        return Home(folder.expanduser())
+        return Home(expanded(folder))
     if chosen := os.environ.get("WAGGLE_HOME"):
-        return Home(Path(chosen).expanduser())
+        return Home(expanded(chosen))
     import platformdirs
 
     return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))

@@ -31,6 +31,17 @@ def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
     assert all(one.learned_from is None for one in told if isinstance(one, FirstSolved) and one.lane == "alone")
 
 
+def test_whoever_has_seen_enough_ends_the_race_quietly():
+    command = [sys.executable, "-m", "waggle", "lab", "race", "--nodes", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout
+        assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
+        child.stdout.close()
+        assert child.wait(120) == 0
+        assert child.stderr
+        assert b"Traceback" not in child.stderr.read()
+
+
 def test_whoever_stops_watching_ends_the_race():
     command = [sys.executable, "-m", "waggle", "lab", "race", "--stdio", "--nodes", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:

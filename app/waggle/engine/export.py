@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
-        folder = arguments.folder.expanduser().absolute() if arguments.folder else Path(temporary) / named
+        folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
         export.write(trained, folder)
         if arguments.folder:
             sys.stdout.write(f"Written to {folder}: {trained.saved.round} rounds of training.\n")

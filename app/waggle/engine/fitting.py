@@ -1,6 +1,7 @@
 """Fits the chosen model to this computer, before it is downloaded and when it is opened; and `waggle fit`, which only says so."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Say how a model could be trained here; downloads nothing but its configuration."""
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
-    folder = Path(arguments.model).expanduser() if arguments.model else paths.starter()
+    folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
     found = configuration.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
     sys.stdout.write(f"{fitted(measured(chosen), found, chosen).sentence}\n")
     return 0

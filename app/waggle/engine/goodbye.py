@@ -30,8 +30,10 @@ AFTER = "The program goes as it came. A token of the model hub, if you stored on
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError."""
+    """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError, OSError."""
     home = paths.home_in(arguments.home)
+    with suppress(FileNotFoundError):  # nothing was ever kept there
+        next(home.root.iterdir(), None)
     if arguments.remove is None:
         sys.stdout.write(listing(belongings.found(home, paths.cache()), home))
         return 0

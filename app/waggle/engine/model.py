@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import threading
 import time
 from collections import defaultdict
@@ -76,7 +77,7 @@ def folder_of(chosen: Model) -> Path:
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
         return hub.model_of(chosen.name, paths.models()).folder
-    folder = Path(chosen.folder).expanduser() if chosen.folder else paths.starter()
+    folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else paths.starter()
     for name in hub.NEEDED:
         if not (folder / name).is_file():
             raise ModelError(

@@ -4,6 +4,7 @@ What is trained of a model stands in the home itself, or, for those chosen later
 """
 
 import asyncio
+import os
 import shutil
 import stat
 from collections.abc import Callable, Mapping
@@ -74,7 +75,7 @@ class Models:
                 await asyncio.to_thread(self._remove, command.name)
                 return (await asyncio.to_thread(self._told),)
             case commands.ExportModel():
-                return (await asyncio.to_thread(self._export, Path(command.path).expanduser()),)
+                return (await asyncio.to_thread(self._export, paths.expanded(command.path)),)
             case _:
                 assert_never(command)
 
@@ -94,7 +95,7 @@ class Models:
         )  # fmt: skip
 
     def _shown(self, one: Model) -> told.ModelShown:
-        finished, folder = True, Path(one.folder).expanduser() if one.folder else paths.starter()
+        finished, folder = True, Path(os.path.expanduser(one.folder)) if one.folder else paths.starter()
         if one.name:
             known = hub.model_of(one.name, paths.models())
             finished = known.folder.is_dir()

@@ -1,5 +1,6 @@
 """Others: joins the swarm a person chose, and turns its news into events."""
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -67,7 +68,7 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     if not named:
         return charters.first_swarm()
     if not HASH.fullmatch(named):
-        return charters.read(Path(named).expanduser())
+        return charters.read(Path(os.path.expanduser(named)))
     kept = home.charters / f"{named}.json"
     with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
         return charters.read(kept, expected=bytes.fromhex(named))

@@ -1,6 +1,7 @@
 """The person behind a node: what was contributed day by day, and the identity backed up, checked and put back."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
@@ -72,7 +73,7 @@ class Person:
 
 
 def _path(text: str) -> Path:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if not path.is_absolute():
         raise IdentityError("The place of a backup is named by its whole path.")
     return path

@@ -47,7 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     verifier = Verifier(first_swarm())
     try:
         for told in race(verifier, seed, nodes=arguments.nodes, rounds=arguments.rounds):
-            tell(line(told))
+            try:
+                tell(line(told))
+            except BrokenPipeError:  # whoever watched has seen enough
+                break
             if isinstance(told, RaceBegan):
                 give_way()  # somebody waited for the beginning
     finally:

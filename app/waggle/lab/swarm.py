@@ -129,7 +129,7 @@ def study_of(arguments: argparse.Namespace) -> Study:
     _refuse_twins(seeds)
     folders = tuple(folder for folder in arguments.starters.split(",") if folder)
     for folder in folders:
-        if not (Path(folder).expanduser() / "config.json").is_file():
+        if not (Path(os.path.expanduser(folder)) / "config.json").is_file():
             raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
     settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
@@ -180,7 +180,7 @@ def _with_strategy(name: str, strategy: str) -> str:
 
 def _usual_rate(folders: Sequence[str]) -> float:
     """The app's for the largest of these models, or for the starter."""
-    models = [configuration.read(Path(folder).expanduser()) for folder in folders]
+    models = [configuration.read(Path(os.path.expanduser(folder))) for folder in folders]
     return min((fit.rate_for(model, "full") for model in models), default=Rules().learning_rate)
 
 
@@ -226,7 +226,7 @@ def _described(study: Study) -> bytes:
         "study": study,
         "configurations": study.configurations,
         "charter": charter_of(study.charter).digest.hex(),
-        "models": {folder: base_of(Path(folder).expanduser()) for folder in folders},
+        "models": {folder: base_of(Path(os.path.expanduser(folder))) for folder in folders},
     }
     return msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
 

@@ -48,7 +48,7 @@ def prepare(study: Study, cache_folder: Path) -> Ready:
 
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
     if part.folders:
-        return tuple(Path(part.folders[i % len(part.folders)]).expanduser() for i in range(count))
+        return tuple(Path(os.path.expanduser(part.folders[i % len(part.folders)])) for i in range(count))
     return starters.folders(part.models or part.setting, charter, count, cache_folder)
 
 
@@ -108,7 +108,7 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
 @cache
 def charter_of(file: str) -> Charter:
     """The charter of a file; without one, the swarm's that ships with Waggle."""
-    return charters.read(Path(file).expanduser()) if file else charters.first_swarm()
+    return charters.read(Path(os.path.expanduser(file))) if file else charters.first_swarm()
 
 
 @cache
