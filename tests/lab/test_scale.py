@@ -71,9 +71,52 @@ def test_the_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.count("all-gather") == 4
 
 
-def test_sizes_that_are_none_are_refused() -> None:
-    with pytest.raises(LabError):
-        scale._sizes("8,many")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["scale", "--simulated", "8,many"], "8,many are no sizes."),
+        (["scale", "--real", "0"], "0 are no sizes."),
+        (["scale", "--simulated", "8,-1"], "8,-1 are no sizes."),
+        (["scale", "--rounds", "0"], "At least one round is measured."),
+        (["race", "--nodes", "0"], "A race has at least one node and one round."),
+        (["race", "--rounds", "0"], "A race has at least one node and one round."),
+    ],
+)
+def test_of_nothing_nothing_is_measured(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", *words]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[0]) == ("", f"waggle: {why}")
+
+
+@pytest.mark.parametrize("words", [["scale", "--out", "afile/figures.json"], ["torture", "--out", "afile"]])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("afile").touch()
+    assert main(["lab", *words]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("waggle: ")
+    assert "cannot be used: " in said.err.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [("unshare: unshare failed: Operation not permitted", "It needs root."), ("ValueError: of another kind", "")],
+)
+def test_root_is_asked_for_only_where_it_was_missing(
+    said: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sys.platform != "linux":
+        pytest.skip("network namespaces exist on Linux only")
+    (tmp_path / "unshare").write_text(f"#!/bin/sh\necho Traceback >&2\necho '{said}' >&2\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(LabError) as refused:
+        scale.play_real(2, rounds=1)
+    assert refused.value.title == f"The real swarm of 2 could not be measured: {said}"
+    assert refused.value.advice == advice
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from waggle import paths
+from waggle.errors import LabError
 from waggle.lab.results import Key
 from waggle.lab.trial import Setup, Trial, origin_of
 from waggle.policy.choose import is_apple_silicon
@@ -39,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Race once; returns the exit code."""
+    """Race once; returns the exit code. Raises LabError."""
+    if min(arguments.nodes, arguments.rounds) < 1:
+        raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
     tell = _claim_stdout()
     if arguments.stdio:
         threading.Thread(target=_leave_with_stdin, daemon=True).start()

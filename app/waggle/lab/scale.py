@@ -29,15 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print two tables, and write the figures where asked to."""
-    real = {count: play_real(count, arguments.rounds) for count in _sizes(arguments.real)}
+    """Measure, print two tables, and write the figures where asked to. Raises LabError, OSError."""
+    sizes, counts = _sizes(arguments.real), _sizes(arguments.simulated)
+    if arguments.rounds < 1:
+        raise LabError("At least one round is measured.", "Raise --rounds.")
+    if arguments.out:
+        arguments.out.open("ab").close()  # a place that cannot be written is told before anything is measured
+    real = {count: play_real(count, arguments.rounds) for count in sizes}
     for count, one in real.items():
         _say(
             f"real      {count:6}  {one['kb']:7.0f} kB  {one['packets']:6.0f} packets  {one['cpu_s']:6.3f} s CPU  "
             f"half reached in {one['half']:.0f} rounds"
         )
     payload_kb = next(iter(real.values()))["payload_kb"] if real else 22.2
-    counts = _sizes(arguments.simulated)
     still = simulate(counts, rounds=arguments.rounds, payload_kb=payload_kb, seconds=SECONDS, churn=0.0)
     moving = simulate(counts, rounds=arguments.rounds, payload_kb=payload_kb, seconds=SECONDS, churn=arguments.churn)
     for words, costs in (("simulated", still), ("churning", moving)):
@@ -59,7 +63,9 @@ def play_real(count: int, rounds: int) -> dict[str, float]:
         capture_output=True, text=True, timeout=LIMIT_S,
     )  # fmt: skip
     if done.returncode != 0:
-        raise LabError(f"The real swarm of {count} could not be measured: {done.stderr.strip()[-200:]}", "It needs root.")
+        why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        advice = "It needs root." if why.startswith("unshare: ") else ""
+        raise LabError(f"The real swarm of {count} could not be measured: {why}", advice)
     return {name: float(value) for name, value in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
@@ -100,10 +106,10 @@ def _told(cost: Cost) -> str:
 def _sizes(words: str) -> list[int]:
     if words == "none":
         return []
-    try:
-        return [int(word) for word in words.split(",")]
-    except ValueError as error:
-        raise LabError(f"{words} are no sizes.", "Write them as 8,16,32.") from error
+    sizes = [int(word) if word.strip().isdecimal() else 0 for word in words.split(",")]
+    if min(sizes) < 1:
+        raise LabError(f"{words} are no sizes.", "Write them as 8,16,32.")
+    return sizes
 
 
 def _say(line: str) -> None:
