@@ -19,7 +19,7 @@ from waggle.gui.paint import Chip, Mark
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
-from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, TITLES, Stepper
+from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, HERE, TITLES, Stepper
 from waggle.gui.still import settled
 from waggle.gui.window import SMALLEST
 from waggle.gui.words import tr
@@ -185,7 +185,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
     qapp: object, look: Look, percent: int, phase: events.Phase
 ) -> None:
     look.set_text(percent)
-    stepper, metrics = Stepper(look), QFontMetricsF(look.font("label"))
+    stepper, metrics, counts = Stepper(look), QFontMetricsF(look.font("label")), QFontMetricsF(look.font("caption"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):
@@ -197,5 +197,9 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
                 room = wide - 2 * CIRCLE - BESIDE - BEHIND
                 assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room + 0.1) == title
             stepper.grab()
-            assert all(tr(title) in stepper.toolTip() for title in TITLES.values()) == bare
+            assert all(tr(title) in stepper.toolTip() for title in TITLES.values()) == stepper.is_cut()
+            for wide, (_, when, words) in zip(widths, stepper._steps, strict=True):
+                if when in HERE:
+                    room = wide - 2 * CIRCLE - BESIDE - BEHIND
+                    assert counts.elidedText(words, Qt.TextElideMode.ElideRight, room + 0.1) == words
     assert not bare  # at the width that it has in a wide window

@@ -15,6 +15,7 @@ from waggle.gui.hero import progress_words
 from waggle.gui.live import Live
 from waggle.gui.look import Look
 from waggle.gui.pace import LINGER, LOOK
+from waggle.gui.paint import Painted, Stages
 from waggle.gui.stepper import TITLES, Stepper
 from waggle.gui.window import Window
 from waggle.protocol import events
@@ -263,6 +264,11 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
     assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
 
 
+def is_honey(widget: Painted) -> bool:
+    picture, honey = widget.grab().toImage(), widget.look.colour("accent")
+    return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
+
+
 @pytest.mark.parametrize("phase", ["paused", "waiting"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phase: events.Phase, stage: Stage) -> None:
@@ -270,11 +276,11 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phas
     held = replace(going, phase=phase)
     assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
     assert progress_words(held)[1:] == progress_words(going)[1:]
-    stepper = Stepper(look)
+    stepper, cells = Stepper(look), Stages(look)
     stepper.resize(900, 40)
-    for state, honey in ((going, True), (held, False)):
+    for state in (going, held):
         stepper.show_state(state)
-        picture = stepper.grab().toImage()
-        inked = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
-        assert (look.colour("accent").name() in inked) == honey
+        cells.show_stage(*progress_words(state)[1:], held=state is held)
+        assert is_honey(stepper) == (state is going)
+        assert is_honey(cells) == (state is going and stage != "draw")
     assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())

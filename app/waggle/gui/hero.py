@@ -131,7 +131,7 @@ class Hero(QFrame):
         words, done, total = progress_words(state)
         self._stage.say(words)
         self._show_profile(state)
-        self._cells.show_stage(done, total)
+        self._cells.show_stage(done, total, held=state.phase in HELD)
         self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
         self._show_action(said)
 

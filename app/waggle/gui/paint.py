@@ -283,22 +283,23 @@ class Stages(Painted):
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
-        self._shown = (-1, -1)
+        self._shown = (-1, -1, False)
         self.setFixedHeight(self.CELL + 6)
 
-    def show_stage(self, done: int, total: int) -> None:
-        """`done` cells are filled, the next one is begun; a negative `done`: none is begun."""
-        if self._shown != (done, total):
-            self._shown = (done, total)
+    def show_stage(self, done: int, total: int, *, held: bool = False) -> None:
+        """`done` cells are filled, the next one is begun; a negative `done`: none is begun. While `held` none is bright."""
+        if self._shown != (done, total, held):
+            self._shown = (done, total, held)
             self.setFixedWidth(total * (self.CELL + 4))
             self.setAccessibleName(f"{max(0, done)} / {total}")
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        done, total = self._shown
+        done, total, held = self._shown
+        full, half = ("accent_soft", "surface") if held else ("accent", "accent_soft")
         for i in range(total):
             begun = i <= done
             painter.setPen(QPen(self.look.colour("accent_line" if begun else "control"), 1.3))
-            painter.setBrush(self.look.colour("accent" if i < done else "accent_soft" if i == done else "surface"))
+            painter.setBrush(self.look.colour(full if i < done else half if i == done else "surface"))
             cell = sided(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
             painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

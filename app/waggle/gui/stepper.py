@@ -32,13 +32,13 @@ def turn(stage: Stage, state: State) -> Turn:
 
 def count(stage: Stage, state: State) -> str:
     """What this stage has to show in this round; empty before its turn."""
+    when = turn(stage, state)
+    if when == "next" and stage != "gather":
+        return ""
 
     def going_on(words: str) -> str:
         return tr("stopped here") if when == "held" else words
 
-    when = turn(stage, state)
-    if when == "next" and stage != "gather":
-        return ""
     match stage:
         case "draw":
             return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
@@ -78,15 +78,20 @@ class Stepper(Painted):
     def widths(self) -> tuple[list[float], bool]:
         """How wide each step is, and whether only the one where it stands finds room for its words: no title is cut."""
         width, count = self.width(), len(self._steps)
-        needed = [self._needed(tr(TITLES[stage])) for stage, *_ in self._steps]
+        needed = [self._needed(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
         if max(needed) * count <= width:
             return [width / count] * count, False
         bare = sum(needed) > width
         if bare:
-            alone = 2 * CIRCLE + 2
-            needed = [self._needed(tr(TITLES[stage]), words) if when in HERE else alone for stage, when, words in self._steps]
+            needed = [wide if when in HERE else 2 * CIRCLE + 2 for wide, (_, when, _) in zip(needed, self._steps, strict=True)]
         spare = (width - sum(needed)) / (count - 1)
         return [*(one + spare for one in needed[:-1]), needed[-1]], bare
+
+    def is_cut(self) -> bool:
+        """Whether something of what the steps have to say finds no room."""
+        widths, bare = self.widths()
+        steps = zip(widths, self._steps, strict=True)
+        return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
 
     def _needed(self, title: str, words: str = "") -> float:
         told = (("label", title), ("caption", words))
@@ -95,9 +100,9 @@ class Stepper(Painted):
         )
 
     def _show_tip(self) -> None:
-        """All that does not stand there."""
-        bare = self.widths()[1]
-        set_tip(self, ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps) if bare else "")
+        """All of it, where something does not stand there."""
+        said = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
+        set_tip(self, said if self.is_cut() else "")
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         widths, bare = self.widths()
