@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.copying import CopyButton
 from waggle.gui.flow import Flow
@@ -20,6 +20,8 @@ from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
+REACH, PICTURE = 272, 330  # pixels, of words as large as they are made
+BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the edges of page and card, and Qt's own widest
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
 HEADS = {
     "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("No one else is here", "you", "text_soft"),
@@ -95,7 +97,6 @@ class Reach(QWidget):
         self._copy = CopyButton(look, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
-        self.setFixedWidth(look.px(272))
 
     def show_state(self, state: State) -> None:
         resting = hindrance(state) and state.reach != "solo"
@@ -149,16 +150,22 @@ class Legend(QWidget):
 
     def __init__(self, look: Look) -> None:
         super().__init__()
-        out, back = (
-            Line(look, words, "caption", "text_soft") for words in (tr("your group, going out"), tr("a peer's group, coming in"))
+        out, back = self._kinds = (
+            Line(look, tr("your group, going out"), "caption", "text_soft"),
+            Line(look, tr("a peer's group, coming in"), "caption", "text_soft"),
         )
-        for line in (out, back):
-            line.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # they are cut last
         self._cell = Cell(look, mine=False)
         self._words = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
         self._cell.hide()
         kinds = (row(Cell(look, mine=True), out, gap=4), row(Cell(look, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
+
+    def fit(self, room: float) -> None:
+        """What travels is cut last, and only where there is no room for it at all."""
+        needed = sum(line.sizeHint().width() for line in self._kinds) + 112  # cells, gaps, and some of what is said last
+        for line in self._kinds:
+            policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
+            line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
 
     def say(self, latest: tuple[Flow, str, int] | None) -> None:
         self._cell.setVisible(latest is not None)
@@ -183,7 +190,8 @@ class Peers(Page):
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
         self._legend = Legend(look)
-        self._band = card((row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32), 1), gap=0)
+        self._beside = row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32)
+        self._band = card((self._beside, 1), gap=0)
         self._model = PeerTable(look, self)
         self._view = PeerView(look, self._model)
         self._strip = PeerStrip(look)
@@ -199,9 +207,6 @@ class Peers(Page):
         self._page_head = page_head(look, tr("Peers"), self._line, self._invite)
         self._box = column(self._band, (self._below, 1))
         self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other
-        inner = self._area.widget()
-        assert inner is not None
-        inner.setMinimumWidth(1)  # nor beside each other: then they are cut where they stand
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.set_compact(False)
 
@@ -209,7 +214,22 @@ class Peers(Page):
         self._page_head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, 20 if self.compact else 24)
         self._box.setSpacing(gap)
-        self._band.setFixedHeight(self.look.px(226 if self.compact else 250))
+        self._fold()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fold()
+
+    def _fold(self) -> None:
+        """Where words are large and the window is not, what is said of my reach stands below the picture."""
+        px, ways = self.look.px, QBoxLayout.Direction
+        beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
+        self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
+        self._reach.setMinimumWidth(px(REACH) if beside else 0)
+        self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
+        high = px(226 if self.compact else 250)
+        self._band.setFixedHeight(high if beside else high + 32 + self._reach.sizeHint().height())
 
     def show_state(self, state: State, now: float) -> None:
         state = as_it_is(state)
