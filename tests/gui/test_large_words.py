@@ -15,6 +15,7 @@ from waggle.gui import language
 from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
 from waggle.gui.look import Look
+from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip, Mark
 from waggle.gui.parts import Line, Segments
 from waggle.gui.round_table import COLUMNS, RoundTableView
@@ -100,6 +101,8 @@ def test_no_page_is_wider_than_its_place(window_told: Told, told: list[AnyEvent]
         areas = [area for area in window.pages[page].findChildren(QScrollArea) if area.isVisible()]
         over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
         assert all(wider <= 0 for wider in over), (page, over)
+        heads = [top.height() - top.minimumSizeHint().height() for top in window.pages[page].findChildren(Top)]
+        assert all(higher >= 0 for higher in heads), (page, heads)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

@@ -28,7 +28,11 @@ def german(qapp: QApplication) -> Iterator[None]:
     language.use("en")
 
 
-@pytest.mark.parametrize("words", [HOSTILE, "This takes" + " days" * 390], ids=["one pattern's parts", "patterns in patterns"])
+@pytest.mark.parametrize(
+    "words",
+    [HOSTILE, "This takes" + " days" * 390, "a. " * 30_000, " ".join(f"It takes {n} days." for n in range(9_000))],
+    ids=["one pattern's parts", "patterns in patterns", "many sentences", "many different ones"],
+)
 def test_no_sentence_takes_long_to_be_found(words: str) -> None:
     began = time.process_time()
     assert told(words)

@@ -22,7 +22,7 @@ from waggle.protocol.state import State
 MOST_POINTS = 1500
 LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
 APART = 17  # pixels between two labels
-LEFT, BELOW = 44, 26  # pixels for the words of the axes
+LEFT, BELOW, LOWEST = 44, 26, 90  # pixels for the words of the axes, and the least that a chart is high
 AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # the newest ones; pixels for the words of each, and between them and its line
 
 
@@ -73,6 +73,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._top, self._ends = 1.0, (0.0, 1.0)
         self._ticks: list[tuple[float, str]] = []  # of the left axis
         self._ratio = self.devicePixelRatioF()
+        self.setMinimumHeight(look.px(LOWEST))
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
         self.getViewBox().sigResized.connect(self._fit)
         self.getAxis("left").setWidth(look.px(LEFT))

@@ -31,6 +31,7 @@ THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers
 ANSWERED = "wrong: %1"  # by a model, whose words may look like any sentence
 MOST_PARTS = 3  # of one sentence: a name in it may have full stops
+MOST_SENTENCES = 100  # of one text: what comes behind them stays as it is
 _OURS = frozenset({
     "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
     "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
@@ -92,6 +93,7 @@ def use(language: Language) -> None:
     longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
     _spoken.patterns = tuple((_pattern(english), words, english in _OURS) for english, words in longest_first)
     told.cache_clear()
+    _matched.cache_clear()
     app = QApplication.instance()
     assert isinstance(app, QApplication)
     app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
@@ -138,22 +140,23 @@ def told(words: str) -> str:
         return book[words]
     if words.startswith(before := ANSWERED.removesuffix("%1")):
         return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
-    parts, said = SENTENCE.split(words), list[str]()
-    while parts:
-        length, sentence = _first(parts)
+    parts, said, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
+    while place < len(parts):
+        length, sentence = _first(parts[place : place + MOST_PARTS])
         said.append(sentence)
-        parts = parts[length:]
+        place += length
     return " ".join(said)
 
 
 def _first(parts: list[str]) -> tuple[int, str]:
-    """Of how many parts the first sentence is, and that in the language."""
-    for length in range(1, min(MOST_PARTS, len(parts)) + 1):
+    """Of how many of these parts the first sentence is, and that in the language."""
+    for length in range(1, len(parts) + 1):
         if (sentence := _matched(" ".join(parts[:length]))) is not None:
             return length, sentence
     return 1, parts[0]
 
 
+@functools.lru_cache(maxsize=4096)
 def _matched(words: str) -> str | None:
     for book in (_spoken.book.told, _spoken.book.words):
         if words in book:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.gui import series
 from waggle.gui.compare_view import CompareView
 from waggle.gui.files import ended, file_dialog, renamed, unused
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
-from waggle.gui.parts import Button, Line, Page, Segments, card, column, frame, row, text
+from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, frame, row, text
 from waggle.gui.resting import hindrance
 from waggle.gui.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.tally import Due
@@ -84,12 +84,12 @@ class Progress(Page):
         self._table_view = RoundTableView(look, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
-        self._charts = QWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
-        self._charts.setLayout(self._chart_box)
+        self._charts = Scrolled(self._chart_box)  # where words are large, both are higher than the window has room
         for part in (self._charts, table, self._empty_page(look), self._comparison):
             self._pages.addWidget(part)
         head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        self._pages.setMinimumHeight(1)  # the head's buttons are not to give way
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
         look.changed.connect(self._draw)
@@ -232,7 +232,10 @@ class Progress(Page):
         path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
         try:
             if path.suffix.lower() == ".png":
-                if not self._pages.grab().save(str(path)):
+                seen = self._pages.currentWidget()
+                whole = seen.widget() if isinstance(seen, Scrolled) else seen  # also what has been scrolled away
+                assert whole is not None
+                if not whole.grab().save(str(path)):
                     raise OSError(tr("the picture could not be written"))
             else:
                 save_csv(self._state, path)

@@ -86,6 +86,7 @@ class Swarms(Page):
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
         self._head = page_head(look, tr("Swarms"), self._line, *actions)
+        self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
