@@ -141,6 +141,17 @@ def test_one_range_leaves_the_others_their_places_models_and_axis() -> None:
     assert all(point.round <= FARTHEST * 700 for each in marks.comparison().curves for point in each.points)
 
 
+def test_a_crowd_of_one_range_has_half_of_a_curve_where_there_is_but_one_other() -> None:
+    marks = Marks(ranked=False)
+    for epoch in range(10):
+        marks.add(mark(1, epoch, right=8))
+    for name in range(300):
+        marks.add(crowded(1000 + name, 5, "8.8.4.0/24"))
+    (curve,) = marks.comparison().curves
+    (point,) = curve.points
+    assert (point.right, point.total) == (10 * 8, 2 * 10 * 16)
+
+
 def test_whoever_has_most_marks_makes_room_for_more() -> None:
     marks = Marks(ranked=False)
     for epoch in range(KEPT):

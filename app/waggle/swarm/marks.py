@@ -6,7 +6,7 @@ Rounds are each node's own, whenever it played them: so a slow computer stands b
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
-from statistics import median_high
+from statistics import median_high, median_low
 from typing import Annotated
 
 import msgspec
@@ -50,7 +50,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """All sheets written around this round: how many answers were right, of how many, and by how many nodes."""
+    """The sheets written around this round that count (see `_fair`): answers that were right, of how many, by how many nodes."""
 
     round: int
     right: int
@@ -196,9 +196,18 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
 
 
 def _fair(parties: Collection[Sequence[Mark]]) -> list[Mark]:
-    """The newest marks of each party, of none more than the one in the middle has: no crowd draws a curve by itself."""
-    most = median_high(map(len, parties))
-    return [mark for marks in parties for mark in sorted(marks, key=lambda one: one.epoch)[-most:]]
+    """What counts of the marks at one place: of a party of several names no more than the one in the middle has, the newest.
+
+    So no crowd draws a curve by itself.
+    """
+    middle = median_low(map(len, parties))
+    return [mark for marks in parties for mark in _newest(marks, middle)]
+
+
+def _newest(marks: Sequence[Mark], most: int) -> Sequence[Mark]:
+    """So many of a party's marks; all, where they are of one name."""
+    crowd = len({mark.origin for mark in marks}) > 1
+    return sorted(marks, key=lambda one: one.epoch)[-most:] if crowd else marks
 
 
 def _last(marks: Sequence[Mark]) -> int:
