@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from waggle.swarm import marks_kept
 from waggle.swarm.identity import PEER_ID_PREFIX
 from waggle.swarm.marks import FARTHEST, KEPT, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
+from waggle.swarm.sources import RELAYED
+from waggle.tasks.group import NEWCOMERS
 
 
 def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> Mark:
@@ -150,6 +153,21 @@ def test_a_crowd_of_one_range_has_half_of_a_curve_where_there_is_but_one_other()
     (curve,) = marks.comparison().curves
     (point,) = curve.points
     assert (point.right, point.total) == (10 * 8, 2 * 10 * 16)
+
+
+@pytest.mark.parametrize("unknown", [RELAYED, NEWCOMERS])
+def test_homes_without_a_range_have_half_of_a_curve_together_and_all_where_there_is_nobody_else(unknown: str) -> None:
+    marks = Marks(ranked=False)
+    for node in range(50):
+        for epoch in range(4):
+            marks.add(msgspec.structs.replace(mark(node, epoch, right=8), source=unknown))
+    (curve,) = marks.comparison().curves
+    assert [(each.right, each.total, each.nodes) for each in curve.points] == [(200 * 8, 200 * 16, 50)]
+    for place in range(20):
+        for epoch in range(2):
+            marks.add(crowded(100 + place, epoch, f"8.8.{place}.0/24"))
+    (curve,) = marks.comparison().curves
+    assert [(each.right, each.total) for each in curve.points] == [(40 * 8, 80 * 16)]
 
 
 def test_whoever_has_most_marks_makes_room_for_more() -> None:

@@ -5,7 +5,7 @@ Rounds are each node's own, whenever it played them: so a slow computer stands b
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from statistics import median_high, median_low
 from typing import Annotated
 
@@ -15,6 +15,8 @@ from waggle.swarm.announcement import PeerId
 from waggle.swarm.identity import name_of, text_of
 from waggle.swarm.quota import Party, of_most
 from waggle.swarm.record import MAX_MODEL, Count
+from waggle.swarm.sources import RELAYED
+from waggle.tasks.group import NEWCOMERS
 from waggle.tasks.questions import EPOCH_SECONDS
 
 MAX_NODES = 500
@@ -179,10 +181,10 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
     """Both curves of a model have the same places, so that they can be compared at each."""
     last = _last(marks)
     width = max(1, -(-(last + 1) // PLACES))
-    places: dict[int, dict[Party, list[Mark]]] = {}
+    places: dict[int, list[Mark]] = {}
     for mark in marks:
         if mark.together == together and mark.round <= last:
-            places.setdefault(mark.round // width, {}).setdefault(mark.party, []).append(mark)
+            places.setdefault(mark.round // width, []).append(mark)
     return tuple(
         Point(
             round=place * width + width // 2,
@@ -190,18 +192,24 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
             total=sum(mark.total for mark in here),
             nodes=len({mark.origin for mark in here}),
         )
-        for place, parties in sorted(places.items())
-        for here in (_fair(parties.values()),)
+        for place, everything in sorted(places.items())
+        for here in (_fair(everything),)
     )
 
 
-def _fair(parties: Collection[Sequence[Mark]]) -> list[Mark]:
-    """What counts of the marks at one place: of a party of several names no more than the one in the middle has, the newest.
+def _fair(marks: Sequence[Mark]) -> list[Mark]:
+    """What counts of the marks at one place, so that no crowd draws a curve by itself. A party of one name is no crowd.
 
-    So no crowd draws a curve by itself.
+    Of an address range of several names at most as many count as the party in the middle has. Of all that are of no range,
+    mostly homes that know nothing of each other, as many as of all others together.
     """
-    middle = median_low(map(len, parties))
-    return [mark for marks in parties for mark in _newest(marks, middle)]
+    parties: dict[Party, list[Mark]] = {}
+    for mark in marks:
+        parties.setdefault(RELAYED if mark.party == NEWCOMERS else mark.party, []).append(mark)
+    middle = median_low(map(len, parties.values()))
+    homes = parties.pop(RELAYED, [])
+    fair = [mark for party in parties.values() for mark in _newest(party, middle)]
+    return [*fair, *_newest(homes, len(fair) or len(homes))]
 
 
 def _newest(marks: Sequence[Mark], most: int) -> Sequence[Mark]:
