@@ -182,6 +182,21 @@ def test_whoever_ends_the_child_pays_no_more_than_a_text_may_take_where_it_canno
     assert watch.seconds == verifying.STRANGERS_SECONDS
 
 
+@pytest.mark.parametrize("starts", [True, False])
+def test_nobody_pays_for_a_child_that_had_no_processor(own: Verifier, monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
+    def fail() -> None:
+        raise VerifierError("The judging process does not start.")
+
+    (question,), watch = own.questions([("bf", 3)]), Watch()
+    if not starts:
+        monkeypatch.setattr(own, "_open", fail)
+    monkeypatch.setattr(verifying, "BATCH_SECONDS", 0.5)
+    os.kill(own.pid, signal.SIGSTOP)
+    with pytest.raises(VerifierGone), watch.turn(own):
+        own.judge_strangers([(question, Completion(text="<answer>1</answer>", ended=True))])
+    assert watch.seconds == 0
+
+
 def test_a_record_is_not_refused_because_the_computer_was_busy_meanwhile(
     charter: Charter, own: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,12 +45,12 @@ class Watch:
         """Raises VerifierGone where there is no child and none can be started: how long that takes is our own trouble."""
         with verifier.turn:
             verifier.revive()
-            begun, before, most = time.monotonic(), verifier.worked, math.inf
+            begun, before, starved, most = time.monotonic(), verifier.worked, verifier.starved, math.inf
             try:
                 yield
                 most = verifier.worked - before
             except VerifierGone:
-                most = verifying.STRANGERS_SECONDS
+                most = verifying.STRANGERS_SECONDS if verifier.starved == starved else 0.0
                 raise
             finally:
                 self.seconds += min(time.monotonic() - begun, most)

@@ -33,6 +33,7 @@ class Verifier:
         self._charter = charter
         self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
         self.forbidden = 0  # times that a scorer tried what none may: none of those that a charter may name should
+        self.starved = 0  # times that it ended for want of the processor
         self.worked = 0.0  # seconds of the processor that its replies took, as the child counts them
         self._lock = threading.RLock()
         self._closed = False
@@ -186,6 +187,7 @@ class Verifier:
     def _restart(self, ended: EOFError | TimeoutError) -> None:
         """Raises VerifierGone; the next request tries again."""
         self.forbidden += isinstance(ended, Forbidden)
+        self.starved += isinstance(ended, Starved)
         self._child.end()
         if self._closed:
             raise VerifierGone("The judging process was closed.")
