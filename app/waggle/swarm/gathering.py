@@ -97,7 +97,7 @@ class Gathering:
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
 
     async def finish(self) -> None:
-        """End the pulls, and wait for the judging under way: a verifier closed in the middle of it would start again."""
+        """End the pulls, and wait for the judging under way: closing the verifier would end it in the middle."""
         await end(list(self._pulling.values()))
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody

@@ -85,7 +85,7 @@ class Marking:
             await asyncio.sleep(self._options.tempo * SLOWER)
 
     async def finish(self) -> None:
-        """Wait for the marking under way: a verifier closed in the middle of it would start again."""
+        """Wait for the marking under way: closing the verifier would end it in the middle."""
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
         self._keep()
