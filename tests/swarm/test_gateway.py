@@ -24,14 +24,15 @@ from waggle.engine import others
 from waggle.errors import CharterError, SwarmError
 from waggle.settings import Settings, Swarm
 from waggle.swarm import announcement as announcements
-from waggle.swarm import directory, gateway, light
+from waggle.swarm import directory, gates, gateway, light
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
+from waggle.swarm.gates import Gates
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
-from waggle.swarm.light import Gates, LightConnection
+from waggle.swarm.light import LightConnection
 from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
 from waggle.swarm.node import BYTES_BURST, BYTES_RATE, SwarmNode
 from waggle.swarm.pool import Pool
@@ -578,13 +579,13 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
         await ear.hear(ReachFound, lambda news: news.peers == len(ways))
         node.dht.open = {address: node.dht.open[address] for address in addresses}  # the silent ones first
         holders, takers = set[bytes](), {each.peer_id for each in good}
-        monkeypatch.setattr(light, "CALL_S", 2.0)
+        monkeypatch.setattr(gates, "CALL_S", 2.0)
         for _ in range(3):  # the first time, but where this computer has much else to do
             with contextlib.suppress(PeerAway):
                 holders |= set(await node.dht.lodge(bytes(32), b"mine"))
         assert holders == takers
 
-        monkeypatch.setattr(light, "CALL_S", 10.0)
+        monkeypatch.setattr(gates, "CALL_S", 10.0)
         missed = [each.missed for each in node.dht.open.values()]
         assert all(missed[:2])
         assert set(await node.dht.lodge(bytes([1] * 32), b"mine")) == takers
@@ -595,14 +596,14 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
-    gates = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
+    asked = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
     many = {bytes([i]): b"" for i in range(10)}
-    for _ in range(light.HIDES - 1):
-        gates._compare({"one": many, "two": {}})
-    gates._compare({"one": many, "two": many})  # it was only late
+    for _ in range(gates.HIDES - 1):
+        asked._compare({"one": many, "two": {}})
+    asked._compare({"one": many, "two": many})  # it was only late
     assert ear.heard == []
-    for _ in range(light.HIDES + 2):
-        gates._compare({"one": many, "two": {b"\0": b""}})
+    for _ in range(gates.HIDES + 2):
+        asked._compare({"one": many, "two": {b"\0": b""}})
     assert ear.heard == [GatewayDoubted(address="two", shown=1, known=10)]
 
 
@@ -627,7 +628,7 @@ async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
         try:
             await node.start()
             await ear.hear(ReachFound, lambda news: news.peers == 2)
-            async with asyncio.timeout(light.CALL_S - 1):
+            async with asyncio.timeout(gates.CALL_S - 1):
                 assert await node.dht.read("") == known
         finally:
             await node.close()

@@ -1,0 +1,186 @@
+"""The gateways that are open now: what a light client asks of them, and how their answers are put together.
+
+Nothing that a gateway says is believed: signatures are checked here, payloads are compared with their hash. Several gateways
+are asked, and one that hides much of what another shows is told of. That detects, it does not prove.
+"""
+
+import asyncio
+import hashlib
+import itertools
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import WebSocketException
+
+from waggle.errors import UNREADABLE, BadRecord
+from waggle.swarm import announcement as announcements
+from waggle.swarm.admission import Admission
+from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.gateway import DONE, KEPT, MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
+from waggle.swarm.news import GatewayDoubted, News
+from waggle.swarm.traffic import PAY_S, Traffic
+
+CALL_S = 10.0
+LATE_S = 1.0  # that the others are waited for after the first gateway has answered
+HIDES = 3  # times in a row that one shows less than half of what another does
+ENOUGH = 4  # announcements elsewhere before a difference says anything
+FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
+_answers = msgspec.msgpack.Decoder(Answer)
+
+
+class Gate:
+    """One open connection to a gateway. Questions may overlap."""
+
+    def __init__(self, address: str, peer_id: bytes, connection: ClientConnection) -> None:
+        self.address = address
+        self.peer_id = peer_id
+        self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
+        self.missed = 0  # questions that it left unanswered
+        self._connection = connection
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    async def ask(self, make: Callable[[int], Ask]) -> Answer:
+        """Ask, and wait for the answer; raises PeerAway."""
+        number = next(self._ids)
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        try:
+            async with asyncio.timeout(CALL_S):
+                await self._connection.send(msgspec.msgpack.encode(make(number)))
+                return await waiting
+        except FAILURES as error:
+            self.missed += 1
+            raise PeerAway(f"gateway: {type(error).__name__}") from error
+        finally:
+            self._waiting.pop(number, None)
+
+    async def listen(self) -> None:
+        """Hand out answers until the connection ends."""
+        try:
+            while True:
+                answer = _answers.decode(await self._connection.recv(decode=False))
+                waiting = self._waiting.get(answer.id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer)
+        except FAILURES:  # it closed, or does not speak as agreed: it is opened again later
+            for each in self._waiting.values():
+                if not each.done():
+                    each.set_exception(EOFError())
+                    each.exception()  # whoever still sends its question never looks at it
+            await self._connection.close()
+
+
+class Gates:
+    """The gateways that are open now, as one network."""
+
+    def __init__(
+        self, charter: bytes, admission: Admission, tell: Callable[[News], None], traffic: Traffic | None = None
+    ) -> None:
+        self.open: dict[str, Gate] = {}
+        self._charter = charter
+        self._admission = admission
+        self._tell = tell
+        self._traffic = traffic or Traffic()
+        self._hiding: dict[str, int] = {}
+
+    async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
+        """Each gateway puts it where its directory needs it."""
+        answers = await self._of_all(lambda number: Announce(number, signed))
+        return any(answer.blob == DONE for answer in answers.values())
+
+    async def read(self, _key: str) -> dict[bytes, bytes]:
+        """What all of them show, put together."""
+        answers = await self._of_all(Directory)
+        shown = {address: self._verified(answer.listed) for address, answer in answers.items()}
+        self._compare(shown)
+        found: dict[bytes, bytes] = {}
+        for origin, signed in itertools.chain.from_iterable(each.items() for each in shown.values()):
+            if origin not in found or announcements.parse(found[origin]).expires < announcements.parse(signed).expires:
+                found[origin] = signed
+        return found
+
+    @property
+    def copies(self) -> int:
+        """Every gateway shows all that it knows."""
+        return len(self.open)
+
+    async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+        """Leave it with up to two gateways that take it, each as soon as a limit that the person set lets so much out."""
+        holders: list[bytes] = []
+        for gate in sorted(self.open.values(), key=lambda gate: gate.missed):
+            with suppress(PeerAway):  # another one may take it
+                if sha256 not in gate.lodged:
+                    while not self._traffic.may_send(gate.peer_id):
+                        await asyncio.sleep(PAY_S)
+                    self._traffic.sent(gate.peer_id, len(blob))
+                    if (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
+                        gate.lodged.append(sha256)
+            if sha256 in gate.lodged:
+                holders.append(gate.peer_id)
+            if len(holders) == 2:
+                break
+        if not holders:
+            raise PeerAway("no gateway takes our groups")
+        return tuple(holders)
+
+    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
+        """From whichever gateway has or finds it, those that answer first; what has another hash is no answer."""
+        for gate in sorted(random.sample([*self.open.values()], len(self.open)), key=lambda gate: gate.missed):
+            with suppress(PeerAway):  # the next one may know
+                blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
+                if hashlib.sha256(blob).digest() == sha256:
+                    return blob
+        return b""
+
+    async def greet(self, peer_id: bytes) -> bytes:
+        raise PeerAway("peers are not called from here")
+
+    async def peers(self) -> Sequence[Connected]:
+        return ()
+
+    async def addresses(self) -> list[str]:
+        return []
+
+    async def _of_all(self, make: Callable[[int], Ask]) -> dict[str, Answer]:
+        asking = {asyncio.create_task(gate.ask(make)): gate.address for gate in self.open.values()}
+        found: dict[str, Answer] = {}
+        try:
+            left = set(asking)
+            while left:
+                done, left = await asyncio.wait(left, timeout=LATE_S if found else None, return_when=asyncio.FIRST_COMPLETED)
+                if not done:  # a silent one holds up neither the others nor this node
+                    break
+                for each in done:
+                    with suppress(PeerAway):  # another may answer
+                        found[asking[each]] = each.result()
+        finally:
+            for each in asking:
+                each.cancel()
+        if not found:
+            raise PeerAway("no gateway answers")
+        return found
+
+    def _verified(self, listed: Sequence[Listed]) -> dict[bytes, bytes]:
+        now, found = time.time(), {}
+        for each in listed:
+            with suppress(BadRecord):  # forged, or not for us: nobody is told of it
+                announced = announcements.read(each.signed, each.peer_id)
+                ours = announced.charter == self._charter and announced.expires_at > now
+                if ours and self._admission.admits(each.peer_id, announced.certificate):
+                    found[each.peer_id] = each.signed
+        return found
+
+    def _compare(self, shown: dict[str, dict[bytes, bytes]]) -> None:
+        """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""
+        most = max(len(each) for each in shown.values())
+        for address, each in shown.items():
+            hides = ENOUGH <= most < MAX_LISTED and 2 * len(each) < most
+            self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
+            if self._hiding[address] == HIDES:
+                self._tell(GatewayDoubted(address=address, shown=len(each), known=most))
