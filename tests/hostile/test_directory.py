@@ -166,18 +166,18 @@ async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address
 async def test_relayed_names_of_one_computer_leave_half_of_a_room_to_whoever_comes_straight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 24)
     own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
     services = Services(digest=CHARTER, source=lambda peer_id: "8.8.4.0/24" if peer_id == honest.peer_id else RELAYED)
     async with opened(own, services) as one, opened(honest, NOTHING, one) as other:
         filled = []
-        for number in range(4):
+        for number in range(5):
             async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
-                for name in range(5):
+                for name in range(4):
                     made_up = fresh_identity(tmp_path, f"name {number} {name}")
                     await stub(bad, one).rpc_store(store_request(made_up, time.time() + 100), timeout=5)
             filled.append(len(held(one)))
-        assert filled == [4, 8, 10, 10]
+        assert filled == [3, 6, 9, 12, 12]
         assert await other.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
         assert honest.peer_id in held(one)
 

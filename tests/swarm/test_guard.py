@@ -19,6 +19,7 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm import guard as guards
 from waggle.swarm.announcement import Announcement
+from waggle.swarm.gateway import MAX_CLIENTS
 from waggle.swarm.guard import FOREIGN_CAP, MAX_LIFETIME_S, SHARD_CAP, Guard
 from waggle.swarm.identity import Identity
 from waggle.swarm.quota import Payers
@@ -183,17 +184,26 @@ def test_who_stores_much_in_one_depth_leaves_the_most_of_it_to_others(tmp_path: 
 
 
 def test_relayed_storers_together_leave_half_of_a_room_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "SHARD_CAP", 20)
+    monkeypatch.setattr(guards, "SHARD_CAP", 24)
     watch, place = guard(), hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
-    left = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(25)]
+    left = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(30)]
 
     def brings(source: str, who: bytes) -> int:
         done = stored(watch, owner_of(source, who), left)
         left[:] = [each for each in left if each not in done]
         return len(done)
 
-    assert [brings(RELAYED, who) for who in (b"a", b"a", b"b", b"c", b"d")] == [4, 0, 4, 2, 0]
-    assert [brings(*who) for who in (("8.8.4.0/24", b"e"), ("8.8.4.0/24", b"f"), ("", b"g"))] == [5, 0, 5]
+    assert [brings(RELAYED, who) for who in (b"a", b"a", b"b", b"c", b"d", b"e")] == [3, 0, 3, 3, 3, 0]
+    assert [brings(*who) for who in (("8.8.4.0/24", b"e"), ("8.8.4.0/24", b"f"), ("", b"g"))] == [6, 0, 6]
+
+
+@pytest.mark.parametrize("source", [RELAYED, "", "8.8.4.0/24"], ids=["relayed", "at home", "of a range"])
+def test_a_gateway_that_comes_back_finds_room_for_all_its_clients_and_then_for_itself(tmp_path: Path, source: str) -> None:
+    watch, place = guard(), hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
+    lender = fresh_identity(tmp_path, "lender")
+    everybody = [*(fresh_identity(tmp_path, str(number)) for number in range(MAX_CLIENTS)), lender]
+    entries = [replace(entry(each), key=place) for each in everybody]
+    assert stored(watch, owner_of(source, lender.peer_id), entries) == entries
 
 
 def stored(watch: Guard, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:

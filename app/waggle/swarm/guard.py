@@ -26,8 +26,7 @@ SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader 
 DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
 FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
 STORED = 4  # one who stores has one part in so many of each room: others store their own, and a gateway those of 64 clients
-CIRCUIT = 4  # but one who is relayed brings so many into a room, itself mostly: its name was made faster than a connection
-TOGETHER = 2  # and all relayed ones together have one part in so many
+TOGETHER = 2  # all relayed ones together have one part in so many: their names are made faster than connections
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 STORER: ContextVar[Payers] = ContextVar("whose call stores what is stored now, see owner_of", default=(b"", b""))  # us
@@ -55,8 +54,8 @@ class Guard:
     `member` says whether a peer with this certificate may take part under `digest`.
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
     somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
-    One `STORER` fills a quarter of any other room: a name costs nothing. Relayed ones have few places each, and half of all
-    together. An entry counts for whoever brought it first.
+    One `STORER` fills a quarter of any other room: a name costs nothing. Relayed ones have half of it together, and each a
+    quarter of that. Its own place is found beside those that it brings. An entry counts for whoever brought it first.
     """
 
     def __init__(
@@ -100,9 +99,9 @@ class Guard:
         own = announced.charter == self._digest
         floor = self._floors.setdefault(directory.places_of(announced.charter, origin)[key] if own else FOREIGN, {})
         room, tenant = floor.setdefault(key if own else b"", {}), origin if own else key + origin
-        if tenant not in room and _is_full(floor, room, own=own):
+        if tenant not in room and _is_full(floor, room, origin, own=own):
             self._clear_out()
-            if _is_full(floor, room, own=own):
+            if _is_full(floor, room, origin, own=own):
                 return False
         before, storer = room.get(tenant, (until, STORER.get()))
         room[tenant] = max(before, until), storer
@@ -126,17 +125,18 @@ class Guard:
         return record.value
 
 
-def _is_full(floor: dict[bytes, Room], room: Room, *, own: bool) -> bool:
-    """Whether nobody, or not this storer, may bring anybody new here, or anywhere at this depth."""
+def _is_full(floor: dict[bytes, Room], room: Room, origin: bytes, *, own: bool) -> bool:
+    """Whether nobody, or not this storer, may bring this newcomer here, or anywhere at this depth."""
     if not own:
         return len(room) >= FOREIGN_CAP
     storer = STORER.get()
     relayed = storer[1] == RELAYED
     for rooms, cap in (([room], SHARD_CAP), (floor.values(), DEPTH_CAP)):
         here = [each for places in rooms for _, each in places.values()]
-        if len(here) >= cap or (any(storer) and here.count(storer) >= (CIRCUIT if relayed else cap // STORED)):
+        part = cap // TOGETHER if relayed else cap
+        if len(here) >= cap or (relayed and sum(together == RELAYED for _, together in here) >= part):
             return True
-        if relayed and sum(together == RELAYED for _, together in here) >= cap // TOGETHER:
+        if any(storer) and storer[0] != origin and here.count(storer) >= part // STORED:
             return True
     return False
 
