@@ -84,7 +84,7 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
     assert len(heard) == MAX_FOUND
 
 
-def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
+async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
     heard: list[str] = []
     now = 0.0
     lan = Lan(bytes(32), identity.peer_id, heard.append, clock=lambda: now)
@@ -102,8 +102,43 @@ def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(i
     says(6, 4001)
     assert len(heard) == MAX_FOUND
     now = FORGET_S + 1
+    await lan.be_at((), "127.0.0.1")
+    for host in range(10, 10 + MAX_FOUND - MAX_OF_ONE - 1):
+        says(host, 1)
+    assert len(heard) == MAX_FOUND
     says(6, 4001)
-    assert len(heard) == MAX_FOUND + 1, "an hour later there is room again"
+    assert len(heard) == MAX_FOUND + 1, "an hour later there is room again, for others"
+
+
+async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Identity, tmp_path: Path) -> None:
+    found, said, now = list[str](), asyncio.Queue[bytes](), 0.0
+
+    class Told(Lan):
+        def hear(self, properties: dict[bytes, bytes]) -> None:
+            super().hear(properties)
+            said.put_nowait(properties.get(b"address", b""))
+
+    def at(who: Identity, port: int) -> str:
+        return f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(who.peer_id)}"
+
+    other = fresh_identity(tmp_path, "other")
+    lan, here = Told(bytes(32), identity.peer_id, found.append, clock=lambda: now), at(other, 9)
+    late = Lan(bytes(32), other.peer_id, lambda address: None)
+    try:
+        await lan.be_at([at(identity, 1)], "127.0.0.1")
+        for port in range(10, 10 + MAX_OF_ONE):
+            lan.hear({b"address": at(other, port).encode(), b"charter": bytes(32).hex().encode()})
+        async with asyncio.timeout(SOON):
+            await late.be_at([here], "127.0.0.1")
+            while await said.get() != here.encode():
+                pass
+            assert here not in found
+            now = FORGET_S + 1
+            await lan.be_at([at(identity, 1)], "127.0.0.1")
+            while here not in found:
+                await said.get()
+    finally:
+        await asyncio.gather(lan.close(), late.close())
 
 
 async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Identity, tmp_path: Path) -> None:

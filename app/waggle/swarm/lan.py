@@ -7,6 +7,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,13 @@ from waggle.errors import SwarmError
 from waggle.swarm.address import is_address
 from waggle.swarm.dht import EVERYWHERE
 from waggle.swarm.identity import text_of
+from waggle.swarm.known_peers import MAX_KEPT
 
 if TYPE_CHECKING:
     from zeroconf import Zeroconf
 
 KIND = "_waggle._tcp.local."
-MAX_FOUND = 16  # addresses suggested in an hour: made-up ones must not push out the 64 that are remembered
+MAX_FOUND = 16  # new addresses suggested in an hour: made-up ones take four hours to push out the 64 that are remembered
 MAX_OF_ONE = 4  # of them of one host
 FORGET_S = 3600.0
 MAX_ADDRESS = 200  # characters; a property holds 255 bytes
@@ -43,25 +45,31 @@ class Lan:
         self._here = ""  # what is told
         self._found: set[str] = set()  # since then:
         self._since = clock()
+        self._before = deque[str](maxlen=MAX_KEPT)  # and before then, here: they are remembered, and make room for others
         self._asking: set[asyncio.Task[None]] = set()
         self._zeroconf: Any = None
         self._browser: Any = None
 
     async def be_at(self, addresses: Sequence[str], host: str) -> None:
-        """Tell of the first of these addresses that is of use to others, and look for them there; where it is another one than
-        before, anew. Raises SwarmError where the network does not let us."""
+        """Tell of the first of these addresses that is of use to others, and look for them there: anew where it is another one
+        than before, and every hour, for whoever was passed over. Raises SwarmError where the network does not let us."""
         here = next((each for each in addresses if _is_of_use(each, host)), "")
-        if here == self._here:
+        if here == self._here and self._clock() - self._since <= FORGET_S:
             return
-        await self.close()
-        self._found.clear()  # another network, it may be
+        self._before.extend(self._found)
+        self._found, self._since = set(), self._clock()
+        if here != self._here:
+            self._before.clear()  # another network, it may be
+            await self.close()
+            if here:
+                await self._tell_of(here, host)
+            self._here = here
         if here:
-            await self._tell_of(here, host)
-        self._here = here
+            await self._look()
 
     async def _tell_of(self, here: str, host: str) -> None:
         from zeroconf import Error, InterfaceChoice
-        from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+        from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
         try:
             self._zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if host == EVERYWHERE else [host])
@@ -77,6 +85,13 @@ class Lan:
                 log.warning("the local network is not told of this node: its name is taken there")
         except OSError as error:
             raise SwarmError(f"The local network cannot be searched: {error.strerror}.", "Set swarm.lan to false.") from error
+
+    async def _look(self) -> None:
+        """Hear of everybody who is here: whoever looks on hears of each but once."""
+        from zeroconf.asyncio import AsyncServiceBrowser
+
+        if self._browser is not None:
+            await self._browser.async_cancel()
         self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, [KIND], handlers=[self._changed])
 
     async def close(self) -> None:
@@ -111,10 +126,8 @@ class Lan:
         ours = properties.get(b"charter") == self._charter.encode()
         if not ours or len(address) > MAX_ADDRESS or not is_address(address) or address.endswith(self._own):
             return
-        if self._clock() - self._since > FORGET_S:
-            self._found, self._since = set(), self._clock()
         of_host = sum(_host(each) == _host(address) for each in self._found)
-        if address not in self._found and len(self._found) < MAX_FOUND and of_host < MAX_OF_ONE:
+        if address not in (*self._found, *self._before) and len(self._found) < MAX_FOUND and of_host < MAX_OF_ONE:
             self._found.add(address)
             self._suggest(address)
 
