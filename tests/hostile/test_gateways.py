@@ -316,6 +316,21 @@ async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, mo
     assert await besieged.serves(honest)
 
 
+async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    besieged.lent._keep(b"somebody", LARGE)
+    _, here = await besieged.sticks("slow", 1)
+    assert isinstance(here, web.Read)
+    here.late.cancel()
+    left = here.transport.get_write_buffer_size()
+    here._look(left + 1)
+    assert not here.transport.is_closing(), "something was taken"
+    assert not here.late.cancelled(), "it is looked at again"
+    here.late.cancel()
+    here._look(left)
+    assert here.transport.is_closing(), "nothing was taken"
+
+
 async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +379,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
             many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
             while not (here := gate._connection).paused:
                 await asyncio.sleep(0.01)
+            assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
             if leaves:
                 full.set()
                 while here.state is State.OPEN:

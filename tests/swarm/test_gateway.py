@@ -594,6 +594,26 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
         assert [each.missed for each in node.dht.open.values()] == missed, "the silent ones are not asked any more"
 
 
+async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third_one(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = set[int]()
+    async with contextlib.AsyncExitStack() as stack:
+        ways = [{"take": lambda size, number=number: bool(reached.add(number))} for number in range(4)]
+        silent = [lending(charter, fresh_identity(tmp_path, str(number)), **way) for number, way in enumerate(ways)]
+        addresses = [(await stack.enter_async_context(each))[0] for each in silent]
+        chosen, member, ear = options(gateways=tuple(addresses)), Admission(charter, identity.peer_id), Ear()
+        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
+        stack.push_async_callback(node.close)
+        await node.start()
+        await ear.hear(ReachFound, lambda news: news.peers == len(addresses))
+        monkeypatch.setattr(gates, "CALL_S", 0.5)
+        with pytest.raises(PeerAway):
+            await node.dht.lodge(bytes(32), b"mine")
+        assert len(reached) <= 2
+        assert [each.missed for each in node.dht.open.values()].count(0) == 2
+
+
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
     asked = Gates(charter.digest, Admission(charter, identity.peer_id), ear)

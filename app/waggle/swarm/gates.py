@@ -52,6 +52,7 @@ class Gate:
         self._waiting[number] = waiting
         try:
             async with asyncio.timeout(CALL_S):
+                await self._connection.drain()  # what was asked before goes first, and piles up nowhere
                 await self._connection.send(msgspec.msgpack.encode(make(number)))
                 return await waiting
         except FAILURES as error:
@@ -111,23 +112,31 @@ class Gates:
         return len(self.open)
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
-        """Leave it with up to two gateways that take it, each as soon as a limit that the person set lets so much out."""
-        holders: list[bytes] = []
+        """Leave it with up to two gateways that take it, each as soon as a limit that the person set lets so much out.
+
+        Where two leave it unanswered, no other is asked now: the way there may be slow, and each time takes the whole of it.
+        """
+        holders, silent = list[bytes](), 0
         for gate in sorted(self.open.values(), key=lambda gate: gate.missed):
-            with suppress(PeerAway):  # another one may take it
-                if sha256 not in gate.lodged:
-                    while not self._traffic.may_send(gate.peer_id):
-                        await asyncio.sleep(PAY_S)
-                    self._traffic.sent(gate.peer_id, len(blob))
-                    if (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE:
-                        gate.lodged.append(sha256)
-            if sha256 in gate.lodged:
-                holders.append(gate.peer_id)
-            if len(holders) == 2:
+            try:
+                if sha256 in gate.lodged or await self._takes(gate, sha256, blob):
+                    holders.append(gate.peer_id)
+            except PeerAway:  # another one may take it
+                silent += 1
+            if 2 in (len(holders), silent):
                 break
         if not holders:
             raise PeerAway("no gateway takes our groups")
         return tuple(holders)
+
+    async def _takes(self, gate: Gate, sha256: bytes, blob: bytes) -> bool:
+        while not self._traffic.may_send(gate.peer_id):
+            await asyncio.sleep(PAY_S)
+        self._traffic.sent(gate.peer_id, len(blob))
+        done = (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE
+        if done:
+            gate.lodged.append(sha256)
+        return done
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
         """From whichever gateway has or finds it, those that answer first; what has another hash is no answer."""

@@ -30,7 +30,7 @@ FRESH_S = 1.0  # a page is made once a second at most, however many ask
 MAX_MESSAGE = MAX_BLOB + 1024
 WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
-READ_S = 30.0  # and to take what it is sent: three times as long as a light client waits for an answer
+READ_S = 30.0  # and to take some of what it is sent: three times as long as a light client waits for an answer
 MAX_UNREAD = 2 * MAX_MESSAGE  # bytes: an answer is less
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
@@ -44,7 +44,7 @@ Serve = Callable[[ServerConnection], Awaitable[None]]
 
 
 class Read(Connection):
-    """One that ends where the other side does not take what it is sent.
+    """One that ends where the other side takes nothing of what it is sent. Slowly is well, for those who add nothing meanwhile.
 
     Nothing else would end it: a goodbye, and the question whether somebody is still there, wait behind it.
     """
@@ -53,7 +53,16 @@ class Read(Connection):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.late = self.loop.call_later(READ_S, self.transport.abort)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self.late = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._look_again()
+        else:
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         super().resume_writing()
