@@ -37,6 +37,7 @@ from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFoun
 from waggle.swarm.node import BYTES_BURST, BYTES_RATE, SwarmNode
 from waggle.swarm.pool import Pool
 from waggle.swarm.quota import Accounts
+from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.web import Web
@@ -612,6 +613,37 @@ async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third
             await node.dht.lodge(bytes(32), b"mine")
         assert len(reached) <= 2
         assert [each.missed for each in node.dht.open.values()].count(0) == 2
+
+
+async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_counted_where_our_way_is_full(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        address, lent = await stack.enter_async_context(lending(charter, fresh_identity(tmp_path, "lender")))
+        member, ear = Admission(charter, identity.peer_id), Ear()
+        node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
+        stack.push_async_callback(node.close)
+        await node.start()
+        await ear.hear(ReachFound, lambda news: news.peers == 1)
+        (gate,), here = node.dht.open.values(), lent._clients[identity.peer_id].transport
+        here.pause_reading()  # it has fallen asleep
+        monkeypatch.setattr(gates, "CALL_S", 0.5)
+        with pytest.raises(PeerAway):
+            await gate.ask(gateway.Directory)
+        assert gate.missed
+        monkeypatch.setattr(gates, "FORGET_S", 0.0)
+        assert not gate.missed
+
+        monkeypatch.setattr(gates, "FORGET_S", SOON)
+        gate._missed_at = 0.0
+        while not gate._connection.paused:
+            with contextlib.suppress(PeerAway):
+                await gate.ask(lambda number: gateway.Lodge(number, bytes(MAX_BLOB)))
+        gate._missed_at = 0.0
+        with pytest.raises(PeerAway):
+            await gate.ask(gateway.Directory)
+        assert not gate.missed
+        here.abort()
 
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:

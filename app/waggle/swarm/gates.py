@@ -26,6 +26,7 @@ from waggle.swarm.news import GatewayDoubted, News
 from waggle.swarm.traffic import PAY_S, Traffic
 
 CALL_S = 10.0
+FORGET_S = 300.0  # after which it is held against none that it left a question unanswered: it may have slept
 LATE_S = 1.0  # that the others are waited for after the first gateway has answered
 HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
@@ -40,10 +41,15 @@ class Gate:
         self.address = address
         self.peer_id = peer_id
         self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
-        self.missed = 0  # questions that it left unanswered
+        self._missed_at = 0.0  # monotonic
         self._connection = connection
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    @property
+    def missed(self) -> float:
+        """When it last left a question unanswered; 0 where that is long ago. Whoever did so last is asked last."""
+        return self._missed_at if time.monotonic() - self._missed_at < FORGET_S else 0.0
 
     async def ask(self, make: Callable[[int], Ask]) -> Answer:
         """Ask, and wait for the answer; raises PeerAway."""
@@ -56,7 +62,8 @@ class Gate:
                 await self._connection.send(msgspec.msgpack.encode(make(number)))
                 return await waiting
         except FAILURES as error:
-            self.missed += 1
+            if not self._connection.paused:  # else it may be our way that is slow
+                self._missed_at = time.monotonic()
             raise PeerAway(f"gateway: {type(error).__name__}") from error
         finally:
             self._waiting.pop(number, None)
