@@ -1,6 +1,7 @@
 """Two nodes on one network find each other without any seed; what nobody could mean is passed over."""
 
 import asyncio
+import secrets
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from swarm.live import SOON, Live, Start, fresh_identity
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.lan import FORGET_S, KIND, MAX_FOUND, MAX_OF_ONE, Lan
+
+SWARM = secrets.token_bytes(32)  # its own: the same tests may run beside these, on the same network
 
 
 async def meet(one: Live, other: Live) -> None:
@@ -54,7 +57,7 @@ async def test_where_every_name_is_taken_others_are_still_found(
 
     monkeypatch.setattr(AsyncZeroconf, "async_register_service", taken)
     monkeypatch.setattr("waggle.swarm.lan.TELL_S", 0.05)
-    lan = Lan(bytes(32), identity.peer_id, lambda address: None)
+    lan = Lan(SWARM, identity.peer_id, lambda address: None)
     await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
     try:
         assert lan._browser is not None
@@ -66,10 +69,10 @@ async def test_where_every_name_is_taken_others_are_still_found(
 
 def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ever(identity: Identity, tmp_path: Path) -> None:
     heard: list[str] = []
-    lan = Lan(bytes(32), identity.peer_id, heard.append)
+    lan = Lan(SWARM, identity.peer_id, heard.append)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
-    def said(address: str, charter: bytes = bytes(32)) -> dict[bytes, bytes]:
+    def said(address: str, charter: bytes = SWARM) -> dict[bytes, bytes]:
         return {b"address": address.encode(), b"charter": charter.hex().encode()}
 
     good = f"/ip4/192.168.1.2/tcp/4001/p2p/{peer}"
@@ -87,11 +90,11 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
 async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
     heard: list[str] = []
     now = 0.0
-    lan = Lan(bytes(32), identity.peer_id, heard.append, clock=lambda: now)
+    lan = Lan(SWARM, identity.peer_id, heard.append, clock=lambda: now)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
     def says(host: int, port: int) -> None:
-        lan.hear({b"address": f"/ip4/10.0.0.{host}/tcp/{port}/p2p/{peer}".encode(), b"charter": bytes(32).hex().encode()})
+        lan.hear({b"address": f"/ip4/10.0.0.{host}/tcp/{port}/p2p/{peer}".encode(), b"charter": SWARM.hex().encode()})
 
     for port in range(1, 2 * MAX_FOUND):
         says(9, port)
@@ -122,12 +125,12 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
         return f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(who.peer_id)}"
 
     other = fresh_identity(tmp_path, "other")
-    lan, here = Told(bytes(32), identity.peer_id, found.append, clock=lambda: now), at(other, 9)
-    late = Lan(bytes(32), other.peer_id, lambda address: None)
+    lan, here = Told(SWARM, identity.peer_id, found.append, clock=lambda: now), at(other, 9)
+    late = Lan(SWARM, other.peer_id, lambda address: None)
     try:
         await lan.be_at([at(identity, 1)], "127.0.0.1")
         for port in range(10, 10 + MAX_OF_ONE):
-            lan.hear({b"address": at(other, port).encode(), b"charter": bytes(32).hex().encode()})
+            lan.hear({b"address": at(other, port).encode(), b"charter": SWARM.hex().encode()})
         async with asyncio.timeout(SOON):
             await late.be_at([here], "127.0.0.1")
             while await said.get() != here.encode():
@@ -143,12 +146,12 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
 
 async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Identity, tmp_path: Path) -> None:
     heard: list[str] = []
-    lan = Lan(bytes(32), identity.peer_id, heard.append)
+    lan = Lan(SWARM, identity.peer_id, heard.append)
     other = f"/ip4/10.0.0.5/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}"
     try:
         for port in (1, 2):
             await lan.be_at([f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
-            lan.hear({b"address": other.encode(), b"charter": bytes(32).hex().encode()})
+            lan.hear({b"address": other.encode(), b"charter": SWARM.hex().encode()})
     finally:
         await lan.close()
     assert heard == [other, other]
@@ -156,14 +159,14 @@ async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Ident
 
 @pytest.mark.parametrize("addresses", [(), ("/ip4/1.2.3.4/udp/1/quic-v1/p2p/x",)])
 async def test_a_node_that_has_nothing_to_tell_says_nothing(identity: Identity, addresses: tuple[str, ...]) -> None:
-    lan = Lan(bytes(32), identity.peer_id, lambda address: None)
+    lan = Lan(SWARM, identity.peer_id, lambda address: None)
     await lan.be_at(addresses, "127.0.0.1")
     await lan.close()
     await lan.close()
 
 
 async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(identity: Identity) -> None:
-    lan = Lan(bytes(32), identity.peer_id, lambda address: None)
+    lan = Lan(SWARM, identity.peer_id, lambda address: None)
     await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "0.0.0.0")
     assert lan._zeroconf is None
     await lan.close()
@@ -172,7 +175,7 @@ async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(ide
 async def test_where_a_node_has_come_to_be_is_told_anew(identity: Identity, tmp_path: Path) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
     other = fresh_identity(tmp_path, "other")
-    lan, listening = Lan(bytes(32), identity.peer_id, lambda address: None), Lan(bytes(32), other.peer_id, heard.put_nowait)
+    lan, listening = Lan(SWARM, identity.peer_id, lambda address: None), Lan(SWARM, other.peer_id, heard.put_nowait)
     try:
         await listening.be_at([f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(other.peer_id)}"], "127.0.0.1")
         for port in (1, 1, 2):
