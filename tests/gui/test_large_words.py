@@ -14,6 +14,7 @@ from pictures.matrix import SIZE
 from waggle.gui import language
 from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
+from waggle.gui.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.look import Look
 from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip, Mark
@@ -71,21 +72,39 @@ def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: To
 
 
 @pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("size", [SIZE, SMALLEST])
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_no_choice_and_no_chip_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_no_choice_and_no_chip_is_cut(
+    window_told: Told, told: list[AnyEvent], look: Look, percent: int, size: tuple[int, int]
+) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
+    window = window_told(told, *size)
     for page in PAGES:
         window.show_page(page)
         settled(window)
         shown = window.pages[page]
-        choices = [one for one in shown.findChildren(Segments) if one.isVisible()]
-        cut = [
-            (one.accessibleName(), one.width(), one.sizeHint().width()) for one in choices if one.width() < one.sizeHint().width()
-        ]
+        whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
+        cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
         assert not cut, page
         for chip in shown.findChildren(Chip):
             assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_the_days_of_the_calendar_stand_clear_of_their_names(
+    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+) -> None:
+    look.set_text(percent)
+    window = window_told(told, *SMALLEST)
+    window.show_page("you")
+    settled(window)
+    (calendar,) = window.pages["you"].findChildren(HeatMap)
+    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(look.font("caption"))
+    assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
+    assert names.height() <= first.top()
+    (line,) = calendar.parentWidget().findChildren(Line)
+    assert first.bottom() + 6 * calendar._step() < line.y()
 
 
 @pytest.mark.usefixtures("spoken")

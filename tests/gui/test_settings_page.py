@@ -227,6 +227,9 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbo
     assert "The processor is too warm: 87 °C." in [label.text() for label in why.findChildren(QLabel)]
     qtbot.mouseRelease(switch, Qt.MouseButton.LeftButton)
     assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"when.below_celsius": 0}]
+    assert not switch.isChecked()
+    why.show_ticks(ticks(87))  # as if the change were refused: the rule is still on
+    assert switch.isChecked()
     why.show_ticks(ticks(88)[1:])
     assert len(why._rows.findChildren(Button)) == 1
 

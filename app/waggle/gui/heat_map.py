@@ -15,7 +15,7 @@ from waggle.gui.words import duration, figure, month, plural, tr, whole_day
 from waggle.protocol.person import Day
 
 WEEKS, WEEKDAYS = 53, 7
-HEAD = 20  # room for the months
+HEAD = 20  # room for the months, as large as words are made
 SIDE = 38  # room for the weekdays
 LEVELS = (0.22, 0.45, 0.7, 1.0)
 STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
@@ -58,7 +58,8 @@ class HeatMap(Painted):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(HEAD + WEEKDAYS * 18)
+        self._head, self._side = look.px(HEAD), look.px(SIDE)
+        self.setFixedHeight(self.sizeHint().height())
         look.changed.connect(self.update)
 
     def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
@@ -68,16 +69,16 @@ class HeatMap(Painted):
             self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(SIDE + WEEKS * 16, HEAD + WEEKDAYS * 18)
+        return QSize(self._side + WEEKS * 16, self._head + WEEKDAYS * 18)
 
     def _step(self) -> float:
-        return min(18.0, (self.width() - SIDE) / WEEKS)
+        return min(18.0, (self.width() - self._side) / WEEKS)
 
     def place_of(self, date: datetime.date) -> QRectF:
         """Where a day's cell stands."""
         gone = (date - first_day(self._today)).days
         step = self._step()
-        return QRectF(SIDE + gone // 7 * step, HEAD + gone % 7 * step, step - 3, step - 3)
+        return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._draw_names(painter)
@@ -101,7 +102,7 @@ class HeatMap(Painted):
             painter.setPen(QPen(self.look.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             step = self._step()
-            painter.drawRoundedRect(QRectF(SIDE - 3, HEAD - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
+            painter.drawRoundedRect(QRectF(self._side - 3, self._head - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
 
     def _draw_names(self, painter: QPainter) -> None:
         painter.setFont(self.look.font("caption"))
@@ -109,14 +110,15 @@ class HeatMap(Painted):
         for row, name in NAMED.items():
             cell = self.place_of(first_day(self._today) + datetime.timedelta(days=row))
             painter.drawText(QPointF(0, cell.bottom() - 1), tr(name))
-        room = -1.0
+        metrics, room = QFontMetricsF(self.look.font("caption")), -1.0
         for week in range(WEEKS):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
             left = self.place_of(date).left()
-            if date.day <= 7 and left > room:
-                words = month(date)
-                painter.drawText(QPointF(left, HEAD - 7), words)
-                room = left + QFontMetricsF(self.look.font("caption")).horizontalAdvance(words) + 8
+            words = month(date)
+            wide = metrics.horizontalAdvance(words)
+            if date.day <= 7 and room < left <= self.width() - wide:
+                painter.drawText(QPointF(left, self._head - 7), words)
+                room = left + wide + 8
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = STEPS.get(Qt.Key(event.key()))
@@ -128,7 +130,7 @@ class HeatMap(Painted):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         step = self._step()
-        week, row = (event.position().x() - SIDE) // step, (event.position().y() - HEAD) // step
+        week, row = (event.position().x() - self._side) // step, (event.position().y() - self._head) // step
         if 0 <= week < WEEKS and 0 <= row < WEEKDAYS:
             self._point(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
 

@@ -24,6 +24,7 @@ from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import HELD, STAGES, State
 
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
+LITTLE = 420  # the same, below which what the profile means makes room for the stage
 STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
@@ -155,6 +156,7 @@ class Hero(QFrame):
         known = state.settings is not None and state.ready is not None
         self.profile.setVisible(known)
         self._use.setVisible(known and self.width() >= self._look.px(ROOM))
+        self._fact.setVisible(self.width() >= self._look.px(LITTLE))
         if state.settings is not None and state.ready is not None:
             self.profile.show_settings(state.settings, state.ready.cores)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui import series
@@ -24,6 +25,7 @@ from waggle.protocol.state import Card, State
 from waggle.protocol.weather import weather
 
 LOWEST = 168
+FOLDED = 640  # pixels, of words as large as they are made: narrower than this, cards stand one below the other
 REACH: dict[str, tuple[str, str, str]] = {
     "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
     "solo": ("This computer only", "plain", "you"),
@@ -258,7 +260,7 @@ class Home(Page):
             row((self._good, 2), (self._me, 1)),
         ]
         for low in (self._good, self._me):
-            low.setMaximumHeight(LOWEST)  # what room is left belongs to the line
+            low.setMaximumHeight(look.px(LOWEST))  # what room is left belongs to the line
         self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
         self.area = Scrolled(self._box)
         self.setLayout(column(self.area))
@@ -272,6 +274,13 @@ class Home(Page):
         self._box.setContentsMargins(edge, above, edge, above)
         for part in (self.hero, self._swarm, self._good, self._me):
             part.set_compact(self.compact)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where words are large and the window is not, cards stand one below the other."""
+        super().resizeEvent(event)
+        ways = QBoxLayout.Direction
+        for box in self._rows:
+            box.setDirection(ways.LeftToRight if self.width() >= self.look.px(FOLDED) else ways.TopToBottom)
 
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)

@@ -79,10 +79,10 @@ class Sparkline(Painted):
     def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
         first, last = self._rounds[0].round, self._rounds[-1].round
         words = [(0.0, f"{tr('round')} {figure(first)}"), (1.0, figure(last))]
-        if last - first > 8:
+        width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
+        if last - first > 8 and plot.width() >= 3 * width:
             words.append((0.5, figure((first + last) // 2)))
         painter.setPen(self.look.colour("text_faint"))
-        width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
         for share, label in words:
             side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
             left = plot.left() + (plot.width() - width) * share

@@ -20,6 +20,7 @@ OFF: dict[Rule, tuple[str, Value]] = {
 }  # fmt: skip
 MADE_BY_HAND: dict[Rule, str] = {"week": "when.week", "program": "when.not_while"}  # off would be: erased
 SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more", "text_faint")}
+BADGE = 28
 MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}
 
 
@@ -42,9 +43,11 @@ class RuleRow(QWidget):
         if not tick.ends:
             self._ends.hide()
         badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
-        badge.setFixedSize(28, 28)
+        badge.setFixedSize(BADGE, BADGE)
         badge.setAccessibleName(tr(MEANINGS[tick.passes]))
-        line = row(column(badge, None), (column(self._says, self._ends, gap=1), 1), gap=12)
+        above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # so that the first line stands beside the sign
+        words = column(self._says, self._ends, None, gap=1, margins=(0, above, 0, 0))
+        line = row(column(badge, None), (words, 1), gap=12)
         self._control: QWidget | None = None
         if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
             switch = self._control = Switch(look, "")
@@ -89,15 +92,13 @@ class Why(QFrame):
 
     def show_ticks(self, ticks: Sequence[Tick]) -> None:
         """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
-        if tuple(ticks) == self._ticks:
-            return
-        same = list(map(shape, ticks)) == list(map(shape, self._ticks))
-        self._ticks = tuple(ticks)
-        if not same:
+        before, self._ticks = self._ticks, tuple(ticks)
+        if list(map(shape, ticks)) != list(map(shape, before)):
             self._make_rows()
         for made, tick in zip(self._made, ticks, strict=True):
-            made.say(tick)
-        self.adjustSize()
+            made.say(tick)  # the same again as well: its switch may have been pressed for nothing
+        if self._ticks != before:
+            self.adjustSize()
 
     def _make_rows(self) -> None:
         self._made = [RuleRow(self._look, tick) for tick in self._ticks]

@@ -217,9 +217,10 @@ class You(Page):
         self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, left=1)
         table = _table(look, self._rows)
         shown = QStackedWidget()
-        shown.addWidget(held(column(self._map, self._day, None, gap=6)))
+        calendar = held(column(self._map, self._day, None, gap=6))
+        shown.addWidget(calendar)
         shown.addWidget(table)
-        shown.setFixedHeight(172)
+        shown.setFixedHeight(calendar.sizeHint().height())
         self._as_table.toggled.connect(lambda on: shown.setCurrentIndex(int(on)))
         self._as_table.toggled.connect(
             lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
