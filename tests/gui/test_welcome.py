@@ -87,6 +87,15 @@ def test_what_is_chosen_is_kept(started: Shell, qtbot: QtBot, tmp_path: Path) ->
     assert chosen.swarm.solo
 
 
+def test_enter_goes_on_from_the_first_question_on(started: Shell, qtbot: QtBot) -> None:
+    welcome = welcome_of(started)
+    for step in range(len(STEPS) - 1):
+        focused = started.window.focusWidget()
+        assert focused is not None
+        qtbot.keyClick(focused, Qt.Key.Key_Return)
+        assert welcome._pages.currentIndex() == step + 1
+
+
 def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)

@@ -108,6 +108,7 @@ class Welcome(QWidget):
         card.setMaximumSize(WIDEST, TALLEST)
         self._frame = row((card, 1))
         self.setLayout(column((self._frame, 1), gap=0))
+        self.setFocusProxy(self._next)
         self._go(0)
 
     def _what(self) -> QWidget:

@@ -150,6 +150,7 @@ class Window(QWidget):
         """Show something in place of everything, until `uncover`."""
         self._all.addWidget(widget)
         self._all.setCurrentWidget(widget)
+        widget.setFocus()
 
     def uncover(self) -> None:
         while (widget := self._all.widget(1)) is not None:
