@@ -146,6 +146,14 @@ def test_a_wrong_change_changes_nothing(tmp_path, values, says):
     assert path.read_text() == "# mine\n"
 
 
+def test_a_change_that_the_command_line_rules_out_changes_nothing(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("# mine\n")
+    with pytest.raises(SettingsError, match="only 4 questions"):
+        change(path, {"learning.local": 8}, ("learning.questions=4",))
+    assert path.read_text() == "# mine\n"
+
+
 def test_a_file_that_takes_no_change_is_named(tmp_path):
     (tmp_path / "settings.toml.new").mkdir()
     with pytest.raises(SettingsError, match="cannot be written"):

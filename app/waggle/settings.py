@@ -176,16 +176,20 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be used is left exactly as it is.
     """
-    kept = _known(_table(path))
+    return _overridden(_known(_table(path)), overrides, str(path))
+
+
+def _overridden(kept: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
+    """What the `source` says, with overrides on top; raises SettingsError, which blames the one that is wrong."""
     if not overrides:
-        return _checked(kept, str(path))
+        return _checked(kept, source)
     table = deepcopy(kept)
     for override in overrides:
         _override(table, override)
     try:
         return _checked(table, "the command line")
     except SettingsError:
-        _checked(kept, str(path))  # raises where the file itself is wrong
+        _checked(kept, source)  # raises where that itself is wrong
         raise
 
 
@@ -216,7 +220,9 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
-    _checked(_known(table), "these settings")
+    kept = _known(table)
+    _checked(kept, "these settings")
+    changed = _overridden(kept, overrides, "these settings")
     import tomli_w
 
     text = tomli_w.dumps({section: part for section, part in table.items() if part})
@@ -227,7 +233,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         paths.put(path, text.encode())
     except OSError as error:
         raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
-    return read(path, overrides)
+    return changed
 
 
 def _table(path: Path) -> dict[str, Any]:
