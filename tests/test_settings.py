@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.errors import SettingsError
-from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read
+from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read, value_of
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -97,11 +97,20 @@ def test_bytes_that_are_no_text_are_explained(tmp_path):
 
 @pytest.mark.parametrize(
     "override",
-    ["x", "x=1", "a.b.c=1", "swarm.nothing=1", "swarm.\udcff=1", "swarm.port=" + "[" * 5000, "swarm.port=" + "1" * 5000],
-)
+    ["x", "x=1", "a.b.c=1", "swarm.nothing=1", "swarm.nothing=", "swarm.\udcff=1", "swarm.port=" + "[" * 5000,
+     "swarm.port=" + "1" * 5000],
+)  # fmt: skip
 def test_a_wrong_override_is_explained(tmp_path, override):
     with pytest.raises(SettingsError):
         read(tmp_path / "settings.toml", (override,))
+
+
+@pytest.mark.parametrize("key", ["computer.threads", "learning.rule", "swarm.seeds", "model.folder"])
+def test_an_override_without_a_value_is_the_default_whatever_the_file_says(tmp_path, key):
+    path = tmp_path / "settings.toml"
+    path.write_text('[computer]\nthreads = 3\n[learning]\nrule = "dapo"\n[swarm]\nseeds = ["x"]\n[model]\nfolder = "x"\n')
+    assert read(path) != read(path, (f"{key}=",))
+    assert value_of(read(path, (f"{key}=",)), key) == value_of(Settings(), key)
 
 
 def test_an_override_of_a_section_that_is_none_is_explained(tmp_path):

@@ -283,7 +283,7 @@ def _override(table: dict[str, Any], override: str) -> None:
     section, _, name = key.partition(".")
     part = table.setdefault(section, {})
     if isinstance(part, dict):  # else the check below refuses the file
-        part[name] = "" if value is None else value
+        part[name] = value_of(Settings(), key) if value is None else value
 
 
 def _checked(table: dict[str, Any], source: str) -> Settings:
