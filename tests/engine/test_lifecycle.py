@@ -187,6 +187,20 @@ async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(l
     await reached(lifecycle, "waiting")
 
 
+async def test_contributing_anyway_goes_on_when_one_resumes_again_or_takes_a_pause_after_the_round_back(lifecycle):
+    lifecycle.consider(BATTERY)
+    await reached(lifecycle, "waiting")
+    await lifecycle.obey(commands.Resume(id="1"))
+    until = lifecycle.teller.state.decision.anyway_until
+    assert until > lifecycle.teller.now()
+    await lifecycle.obey(commands.Resume(id="2"))
+    assert lifecycle.teller.state.decision.anyway_until == until
+    await lifecycle.obey(commands.Pause(id="3", after_round=True))
+    await lifecycle.obey(commands.Resume(id="4"))
+    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.teller.state.decision.anyway_until == until
+
+
 async def test_a_pause_while_waiting_outlives_the_reason_to_wait(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")

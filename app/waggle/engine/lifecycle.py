@@ -251,12 +251,11 @@ class Lifecycle:
             raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
     def _resume(self, anyway_until: float | None) -> None:
-        """End a pause; where it is the rules that hold back, they wait themselves."""
+        """End a pause; where it is the rules that hold back, they wait themselves, and as long as they were told to."""
         now = self._teller.now()
         with self._deciding:
-            if self._decision.standing == "waiting":
-                wished = self._wishes.anyway_until if self._hindrance else now + ANYWAY_SECONDS
-                anyway_until = anyway_until or wished
+            held_back = self._decision.standing == "waiting" and not self._hindrance
+            anyway_until = anyway_until or (now + ANYWAY_SECONDS if held_back else self._wishes.anyway_until)
             self._wishes, self._round_ended = Wishes(anyway_until=anyway_until, asked_at=now), False
         self.consider(self._readings)
 
