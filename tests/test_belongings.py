@@ -28,6 +28,7 @@ RARE = {  # what a kill, damage, Windows or an early version leaves
     ".doctor": "settings", "settings.new": "settings", "window.json.new": "settings", "models.new": "checkpoints",
     "checkpoints/damaged-r00000007/state.json": "checkpoints", "checkpoints/damaged-journal-r00000007": "checkpoints",
     "checkpoints/.writing-4711/model.safetensors": "checkpoints", "album/r00000001.safetensors.new": "checkpoints",
+    "album/earlier-r00000008.safetensors": "checkpoints",
     "models/0123456789abcdef/album/r00000008.safetensors": "checkpoints", "models/starter/history.damaged-wal": "history",
     "history.damaged": "history", "history.rebuilding": "history", "history.rebuilding-journal": "history",
     "swarms.new": "swarms", "swarms.damaged": "swarms", "known_peers.damaged": "swarms", "known_peers.json.new": "swarms",

@@ -34,7 +34,7 @@ def _kept(*names: str) -> tuple[str, ...]:
 OF_MODEL: dict[Kind, tuple[str, ...]] = {
     "checkpoints": (f"checkpoints/{ROUND}/**", f"checkpoints/damaged-{ROUND}/**", "checkpoints/.writing-[0-9]*/**",
                     f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
-                    f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new"),
+                    f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new", f"album/earlier-{ROUND}.safetensors"),
     "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "rebuilding")
                      for beside in ("", "-wal", "-shm", "-journal")),
 }  # fmt: skip

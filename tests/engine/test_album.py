@@ -54,6 +54,16 @@ def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path
     assert album.pictures(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
 
 
+def test_pictures_of_rounds_that_are_no_more_give_way_and_are_not_lost(tmp_path):
+    for number in range(1, 10):
+        play(tmp_path / "checkpoints", tmp_path / "album", number)
+    album.go_on_from(tmp_path / "album", 5)
+    assert album.rounds(tmp_path / "album") == [1, 2, 4]
+    assert (tmp_path / "album/earlier-r00000008.safetensors").read_bytes() == b"weights of 8"
+    play(tmp_path / "checkpoints", tmp_path / "album", 8)
+    assert album.rounds(tmp_path / "album") == [1, 2, 4, 8]
+
+
 def test_a_large_model_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(album, "LARGEST", 4)
     play(tmp_path / "checkpoints", tmp_path / "album", 1)

@@ -53,6 +53,16 @@ async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_p
     assert gate.percent == 40
 
 
+async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):
+    pictures = tmp_path / "album"
+    pictures.mkdir()
+    (pictures / "r00000064.safetensors").write_bytes(b"weights")
+    made = await prepared(tmp_path, Learning(held_out_questions=1))
+    assert made.round == 0
+    assert [one.rounds for one in made.trying.moments.kept()] == [0]
+    assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
+
+
 async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has(tmp_path):
     with pytest.raises(SettingsError, match="has no specialty chess") as caught:
         await prepared(tmp_path, Learning(specialties=("bf", "chess")))

@@ -27,6 +27,14 @@ def keep(checkpoints: Path, album: Path) -> None:
             paths.put(place, source.read_bytes())
 
 
+def go_on_from(album: Path, number: int) -> None:
+    """After so many rounds. Later pictures are of a model that is no more: they are set aside, and its place is another's."""
+    for later in (one for one in rounds(album) if one > number):
+        picture = album / NAME.format(later)
+        with suppress(OSError):  # somebody holds it open, on Windows: it goes at the next start
+            picture.replace(picture.with_name(f"earlier-{picture.name}"))
+
+
 def rounds(album: Path) -> list[int]:
     """Those there are, oldest first."""
     names = sorted(album.glob("r????????.safetensors")) if album.is_dir() else []

@@ -199,6 +199,7 @@ async def _restored(
     told = partial(_tell_replay, teller)
     load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=gate, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
+    album.go_on_from(home.album, saved.round if saved else 0)
     for one in aside:
         teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
     if saved and saved.optimiser != opened.policy.training.optimiser:
