@@ -154,6 +154,24 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
     assert [one.name for one in told.swarms] == ["First light"]
 
 
+@pytest.mark.parametrize("chosen_before", [True, False])
+async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
+    digest = OTHER.digest.hex()
+    admission.keep(home.admission(digest), admission.new_key())
+    await known.obey(commands.ChooseSwarm(id="1", charter=digest))
+    if chosen_before:  # the engine has started again, and is not there yet
+        known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+    with pytest.raises(EngineError, match="taken part in now"):
+        await known.obey(commands.ForgetSwarm(id="2", charter=digest))
+    assert swarms.applied(home, LOOPBACK).swarm.charter == digest
+    assert home.admission(digest).exists()
+    known.charter = OTHER
+    await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
+    known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+    await known.obey(commands.ForgetSwarm(id="4", charter=digest))
+    assert not home.admission(digest).exists()
+
+
 async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
     mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
 

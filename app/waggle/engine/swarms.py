@@ -253,7 +253,7 @@ class Swarms:
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
         known = book.read(self._home.swarms)
-        if self.charter is not None and self.charter.digest.hex() == digest:
+        if digest in self._in_use(known):
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         book.write(self._home.swarms, known.without(digest))
         home = self._home
@@ -261,6 +261,13 @@ class Swarms:
             kept.unlink(missing_ok=True)
         self._looked.pop(digest, None)
         return (self._told(),)
+
+    def _in_use(self, known: book.Book) -> set[str]:
+        """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
+        first = charters.first_swarm().digest.hex()
+        here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
+        following = known.active if known.active != self._active else here
+        return {here or first, following or first}
 
     async def _invite(self) -> told.InviteWritten:
         if self.charter is None:
