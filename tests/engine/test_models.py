@@ -132,6 +132,16 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
     assert changes[1:] == ["taken back"]
 
 
+async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_keeps_the_model_of_now(models, changes, starts):
+    downloaded("Qwen/Tiny")
+    await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
+    await models.obey(commands.ChooseModel(id="2"))
+    assert changes[-1] == {"model.name": None, "model.folder": None}
+    assert starts[-1][0] == "Going on with the starter."
+    with pytest.raises(EngineError, match="trained already"):
+        await models.obey(commands.ChooseModel(id="3"))
+
+
 @pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
 async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how):
     (home.checkpoints / "r00000007").mkdir()

@@ -60,7 +60,7 @@ class Models:
 
     def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
         self._home, self._change, self._again = home, change, again
-        self._chosen = _plain(chosen.model)
+        self._chosen = self._next = _plain(chosen.model)  # the latter after the next start
         self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
 
     async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:
@@ -113,7 +113,7 @@ class Models:
         )
 
     def _choose(self, wanted: Model) -> None:
-        if wanted == self._chosen:
+        if wanted == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if wanted.name:
             hub.model_of(wanted.name, paths.models())
@@ -121,6 +121,7 @@ class Models:
             model.folder_of(wanted)
         self._write_down(None)
         back = self._change(_named(wanted))
+        self._next = wanted
         self._again(f"Going on with {_words(wanted)}.", back)
 
     def _write_down(self, before: Model | None) -> None:
