@@ -57,6 +57,25 @@ def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, miss
     assert model.seconds_left(elapsed, came, missing) == left
 
 
+async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
+    teller, now = Teller(tmp_path), [0.0]
+
+    def held() -> None:
+        now[0] += 8 * 3600.0
+        threading.Thread(target=gate.open).start()
+
+    gate = Gate(held)
+    progress = model._Progress("bees/tiny", teller, gate, lambda: 0.0, lambda: now[0])
+    for here in (0, 20, 40):
+        now[0] += 10.0
+        if here == 20:
+            gate.close()
+        progress(here, 100)
+    await asyncio.sleep(0)  # what was told soon is told
+    assert teller.state.downloading.seconds_left == 30.0
+    teller.close()
+
+
 async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     teller = Teller(tmp_path)
     progress = model._Progress("bees/tiny", teller, Gate(lambda: None), lambda: 0.0)

@@ -180,35 +180,46 @@ def _tell_away(name: str, teller: Teller, patient: bool, error: HubAway) -> None
 class _Progress:
     """Tells how far a download is, and how long the rest takes at the pace since it began here; holds it to its limit."""
 
-    def __init__(self, name: str, teller: Teller, gate: Gate, limit: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, teller: Teller, gate: Gate, limit: Callable[[], float], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._name = name
+        self._clock = clock
         self._teller = teller
         self._gate = gate
         self._limit = limit
         self._here: int | None = None
-        self._owed, self._paid_at = 0.0, time.monotonic()  # bytes that came and were not rested off, when that was looked at
+        self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
         self._began: tuple[float, int] | None = None
         self._told = (0.0, 0)
 
     def __call__(self, here: int, total: int) -> None:
         """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
-        now = time.monotonic()
+        now = self._clock()
         if self._began is None:
             self._began = (now, here)
         if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
             self._told = (now, here)
             left = seconds_left(now - self._began[0], here - self._began[1], total - here)
             self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
-        self._gate.hold()
+        self._hold()
         self._owed += max(0, here - (here if self._here is None else self._here))
         self._here = here
         while (seconds := self._rest()) > 0:
             self._gate.rest(seconds)
-            self._gate.hold()
+            self._hold()
+
+    def _hold(self) -> None:
+        """A pause is no part of the pace."""
+        before = self._clock()
+        self._gate.hold()
+        if self._began is not None:
+            since, here = self._began
+            self._began = (since + self._clock() - before, here)
 
     def _rest(self) -> float:
         """For how long nothing more may come, as far as can be said now."""
-        now, limit = time.monotonic(), self._limit()
+        now, limit = self._clock(), self._limit()
         self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
         self._paid_at = now
         return min(LONGEST_REST, self._owed / limit) if self._owed else 0.0
