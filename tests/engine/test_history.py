@@ -5,6 +5,7 @@ import random
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 
 from waggle.engine.history import POINTS, History
 from waggle.errors import HistoryDamaged, HistoryError
@@ -81,6 +82,23 @@ def test_a_damaged_row_costs_one_point_of_a_chart(tmp_path):
         database.execute("update rounds set summary = x'7bff' where round = 1")
     database.close()
     assert [one.round for one in History(path).told().rounds] == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["completions", "solved", "external", "seconds"])
+def test_a_damaged_name_in_a_row_costs_its_day_what_it_named_and_no_more(tmp_path, name):
+    history, played = History(tmp_path / "history.sqlite"), replace(summary(1), completions=64, solved=0.25, external=3)
+    history.keep_round(played)
+    (whole,) = history.days()
+    assert (whole.answers, whole.right, whole.learned, whole.seconds) == (64, 16, 3, 0.1)
+    history._write("update rounds set summary = cast(replace(cast(summary as text), ?, 'damaged') as blob)", name)
+    lost = {"completions": ("answers", "right"), "solved": ("right",), "external": ("learned",), "seconds": ("seconds",)}[name]
+    (damaged,) = history.days()
+    assert damaged == replace(whole, **dict.fromkeys(lost, 0))
+    history.go_on_from(0)
+    history.keep_round(played)
+    (both,) = history.days()
+    for figure in ("answers", "right", "learned", "seconds"):
+        assert getattr(both, figure) == getattr(whole, figure) + getattr(damaged, figure)
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -40,9 +40,10 @@ insert into earlier {days} on conflict (day) do update set rounds = rounds + exc
   answers = answers + excluded.answers, solved = solved + excluded.solved, learned = learned + excluded.learned,
   seconds = seconds + excluded.seconds"""
 DAYS = """
-select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(*), sum(json_extract(told, '$.completions')),
-  sum(json_extract(told, '$.completions') * json_extract(told, '$.solved')), sum(json_extract(told, '$.external')),
-  sum(json_extract(told, '$.seconds'))
+select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(*),
+  coalesce(sum(json_extract(told, '$.completions')), 0),
+  coalesce(sum(json_extract(told, '$.completions') * json_extract(told, '$.solved')), 0),
+  coalesce(sum(json_extract(told, '$.external')), 0), coalesce(sum(json_extract(told, '$.seconds')), 0)
 from (select cast(summary as text) as told from rounds {which}) where json_valid(told) and day is not null group by day
 """
 LEARNED = """
