@@ -154,6 +154,15 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
     assert [one.name for one in told.swarms] == ["First light"]
 
 
+def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
+    forgotten, chosen = "ab" * 32, OTHER.digest.hex()
+    known = Book(active=chosen, before=forgotten, entries=(Entry(charter=forgotten), Entry(charter=chosen)))
+    book.write(home.swarms, known.without(forgotten))
+    swarms.go_back(home)
+    assert swarms.applied(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
+    assert swarms.way_back(home, LOOPBACK) == []
+
+
 @pytest.mark.parametrize("chosen_before", [True, False])
 async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
     digest = OTHER.digest.hex()

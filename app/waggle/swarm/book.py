@@ -57,7 +57,9 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, entries=(*self.entries, entry))
 
     def without(self, charter: str) -> "Book":
-        return replace(self, entries=tuple(one for one in self.entries if one.charter != charter))
+        """With this one forgotten. It is not gone back to: without it that would be another one, and open to all."""
+        before = self.active if self.before == charter else self.before
+        return replace(self, before=before, entries=tuple(one for one in self.entries if one.charter != charter))
 
 
 def read(path: Path) -> Book:
