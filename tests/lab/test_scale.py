@@ -1,8 +1,10 @@
 """The simulated directory keeps a node's cost flat, and finds its depth again under churn."""
 
+import hashlib
 import json
 import random
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,15 @@ import pytest
 from waggle.cli import main
 from waggle.errors import LabError
 from waggle.lab import scale
+from waggle.lab.scale_real import Believing, made_up
 from waggle.lab.scale_simulated import Cost, Searches, simulate
 from waggle.lab.spread import Spread
+from waggle.swarm import judging, record
+from waggle.swarm.announcement import Announcement
 from waggle.swarm.directory import SHARD_FULL
+from waggle.swarm.identity import load_or_create
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import epoch_at
 
 PLAY = {"rounds": 2, "payload_kb": 22.0, "seconds": 6.0}
 
@@ -117,6 +125,18 @@ def test_root_is_asked_for_only_where_it_was_missing(
         scale.play_real(2, rounds=1)
     assert refused.value.title == f"The real swarm of 2 could not be measured: {said}"
     assert refused.value.advice == advice
+
+
+def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) -> None:
+    charter, origin, now = first_swarm(), load_or_create(tmp_path / "own.key"), time.time()
+    made = record.Record(origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3)))
+    blob = record.encode(made, charter)
+    announced = Announcement(
+        charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,
+        model="m", expires=1,
+    )  # fmt: skip
+    judged = judging.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
+    assert [one.group for one in judged.groups] == list(made.groups)
 
 
 @pytest.mark.slow

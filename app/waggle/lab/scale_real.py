@@ -39,6 +39,10 @@ class Believing(Verifier):
     def __init__(self) -> None:
         """No child process."""
         self._lock = threading.RLock()
+        self.starved, self.worked = 0, 0.0
+
+    def revive(self) -> None:
+        """Nothing that could have ended."""
 
     def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]:
         return [Question(dataset=dataset, seed=number, text="What is 1 + 1?") for dataset, number in keys]
