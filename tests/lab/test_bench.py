@@ -115,9 +115,11 @@ def test_a_shape_says_what_saves_memory():
     assert CELLS["memory-full"].words.endswith("full, float32, activations computed again, cpu")
 
 
-def test_an_unknown_cell_is_explained(tmp_path, capsys):
+def test_an_unknown_cell_or_side_is_explained(tmp_path, capsys):
     assert cli.main(["lab", "bench", "--cells", "huge", "--out", str(tmp_path)]) == 1
     assert "There is no cell huge" in capsys.readouterr().err
+    assert cli.main(["lab", "bench", "--sides", "waggle,nobody", "--out", str(tmp_path)]) == 1
+    assert "There is no side nobody" in capsys.readouterr().err
 
 
 def test_every_figure_is_of_a_cell_that_there_is():

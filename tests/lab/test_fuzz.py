@@ -2,9 +2,11 @@
 
 import argparse
 import resource
+from pathlib import Path
 
 import pytest
 
+from waggle.cli import main
 from waggle.errors import LabError
 from waggle.lab import decoders, fuzz
 from waggle.lab.fuzz import Finding, Slice
@@ -68,3 +70,13 @@ def test_what_its_parent_once_needed_is_no_finding():
     """A process that needed two gigabytes before it started a fuzzer had each of them end at once."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     assert f"-rss_limit_mb={fuzz.MEMORY_MB + before}" in fuzz.limits()
+
+
+@pytest.mark.parametrize("options", [["--seeds", "afile"], ["--keep", "afile"], ["--log", "afile/log.jsonl"]])
+def test_places_are_looked_at_before_anything_is_fuzzed(options, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("afile").touch()
+    assert main(["lab", "fuzz", "reply", "--minutes", "0", "--corpus", "corpus", *options]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("waggle: ")
+    assert "without a finding" not in said

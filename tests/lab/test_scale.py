@@ -96,7 +96,35 @@ def test_of_nothing_nothing_is_measured(words: list[str], why: str, capsys: pyte
     assert (said.out, said.err.splitlines()[0]) == ("", f"waggle: {why}")
 
 
-@pytest.mark.parametrize("words", [["scale", "--out", "afile/figures.json"], ["torture", "--out", "afile"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["churn", "--nodes", "1"],
+        ["churn", "--minutes", "nan"],
+        ["fuzz", "all", "--minutes", "nan"],
+        ["starter", "--minutes", "inf"],
+        ["hostile", "--rounds", "0"],
+        ["hostile", "--learning-rounds", "-1"],
+        ["bench", "--repetitions", "0"],
+        ["scale", "--churn", "2"],
+        ["torture", "--hours", "-1"],
+    ],
+)
+def test_an_amount_out_of_bounds_is_refused_in_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["lab", *words])
+    assert f"argument {words[-2]}: {words[-1]} is not a " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scale", "--out", "afile/figures.json"],
+        ["torture", "--out", "afile"],
+        ["churn", "--log", "afile/churn.jsonl"],
+        ["starter", "--out", "afile", "--minutes", "0"],
+    ],
+)
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,7 +157,9 @@ def test_root_is_asked_for_only_where_it_was_missing(
 
 def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) -> None:
     charter, origin, now = first_swarm(), load_or_create(tmp_path / "own.key"), time.time()
-    made = record.Record(origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3)))
+    made = record.Record(
+        origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3))
+    )
     blob = record.encode(made, charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,

@@ -1,5 +1,6 @@
 """What torture looks at, without anybody being killed: `waggle lab torture` does that."""
 
+import argparse
 import random
 import sqlite3
 import subprocess
@@ -116,3 +117,24 @@ def test_of_a_kill_only_what_is_set_aside_after_it_is_lost(tmp_path, monkeypatch
     kill = torture._kill(node, "engine", random.Random(2))
     node.stop()
     assert (kill.checkpoints_lost, kill.databases_corrupted) == (1, 0)
+
+
+def test_ctrl_c_while_one_node_is_awaited_leaves_no_other_behind(tmp_path, monkeypatch):
+    nodes: list[str] = []
+
+    class Slow:
+        def __init__(self, home: Path, settings: tuple[str, ...], *, windowed: bool) -> None:
+            self._name = home.name
+
+        def stop(self) -> None:
+            nodes.append(self._name)
+            raise KeyboardInterrupt
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torture, "Victim", Slow)
+    monkeypatch.setattr(torture, "_play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        torture._torture(argparse.Namespace(), tmp_path, ())
+    assert sorted(nodes) == ["first", "second"]

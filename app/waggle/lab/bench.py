@@ -16,6 +16,7 @@ from pathlib import Path
 from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import bench_report, here, lines
+from waggle.lab.amounts import whole
 from waggle.lab.bench_cells import CELLS, EQUAL
 
 MODULES = {"waggle": "waggle", "trl": "trl", "genrl": "genrl"}
@@ -26,7 +27,7 @@ USUAL = ",".join([EQUAL, *(name for name in CELLS if name not in NOT_BY_ITSELF)]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cells", default=USUAL, help=f"of {EQUAL}, {', '.join(CELLS)} (default: but for {NOT_BY_ITSELF})")
     parser.add_argument("--sides", default=",".join(MODULES), help="who plays")
-    parser.add_argument("--repetitions", type=int, default=3, help="of each side of a cell, at most")
+    parser.add_argument("--repetitions", type=whole(1), default=3, help="of each side of a cell, at most")
     parser.add_argument("--out", type=Path, help="the folder of what was measured; what is there already is kept")
     parser.add_argument("--report", action="store_true", help="measure nothing, say what was measured")
 
@@ -51,8 +52,11 @@ def _missing(arguments: argparse.Namespace, book: Path) -> Iterator[tuple[str, s
     names = arguments.cells.split(",")
     if unknown := [name for name in names if name not in {EQUAL, *CELLS}]:
         raise LabError(f"There is no cell {unknown[0]}.", f"Choose some of {EQUAL}, {', '.join(CELLS)}.")
-    sides = [side for side in arguments.sides.split(",") if importlib.util.find_spec(MODULES[side])]
-    for side in set(arguments.sides.split(",")) - set(sides):
+    asked = arguments.sides.split(",")
+    if unknown := [side for side in asked if side not in MODULES]:
+        raise LabError(f"There is no side {unknown[0]}.", f"Choose some of {', '.join(MODULES)}.")
+    sides = [side for side in asked if importlib.util.find_spec(MODULES[side])]
+    for side in [side for side in asked if side not in sides]:
         _say(f"{side} is not here, and is left out: packaging/dev.py bench brings it along.")
     for repetition in range(arguments.repetitions):
         for name in names:

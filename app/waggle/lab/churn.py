@@ -20,6 +20,7 @@ import psutil
 
 from waggle import paths
 from waggle.lab import here, lines
+from waggle.lab.amounts import real, whole
 from waggle.lab.scale_real import Believing, made_up
 from waggle.swarm import identity as identities
 from waggle.swarm import seed
@@ -64,14 +65,15 @@ class Guest:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--nodes", type=int, default=16, help="at most, at once")
+    parser.add_argument("--minutes", type=real(0), default=5.0)
+    parser.add_argument("--nodes", type=whole(2), default=16, help="at most, at once")
     parser.add_argument("--log", type=Path, default=paths.cache() / "churn.jsonl", help="file that a line is added to")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Churn, add to the log, and say what all runs together met; the exit code is 1 where a node was ever stuck."""
     read(arguments.log)  # a file that is no log is refused before anything else
+    lines.begin(arguments.log)
     with tempfile.TemporaryDirectory(prefix="waggle-churn-") as folder:
         met = asyncio.run(churn(arguments.nodes, arguments.minutes * 60, Path(folder)))
     lines.append(arguments.log, met)

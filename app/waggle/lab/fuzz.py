@@ -21,6 +21,7 @@ import msgspec
 from waggle import paths
 from waggle.errors import LabError
 from waggle.lab import decoders, here, lines
+from waggle.lab.amounts import real
 
 SLICE_S = 300  # of one process: what a kill may cost
 MAX_INPUT = 1 << 16  # bytes: beyond the limits of all but payloads, which repeat themselves
@@ -56,7 +57,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("decoder", choices=(*decoders.NAMES, "all"), metavar="DECODER", help=f"all, {', '.join(decoders.NAMES)}")
-    parser.add_argument("--minutes", type=float, default=5.0, help="for each decoder (default: 5)")
+    parser.add_argument("--minutes", type=real(0), default=5.0, help="for each decoder (default: 5)")
     parser.add_argument("--corpus", type=Path, default=paths.cache() / "fuzz", help="folder of the inputs found so far")
     parser.add_argument("--seeds", type=Path, help="folder of kept inputs to begin with as well, where the corpus folder is new")
     parser.add_argument("--keep", type=Path, help="folder that some small inputs of the corpora are written to in the end")
@@ -69,6 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise LabError("Fuzzing needs atheris, which is not installed here.", "On Linux `packaging/dev.py setup` installs it.")
     log = arguments.log or arguments.corpus / "log.jsonl"
     read(log)  # a file that is no log is refused before anything else
+    lines.begin(log)
+    if arguments.seeds and not arguments.seeds.is_dir():
+        raise LabError(f"{arguments.seeds} is no folder.", "Choose another --seeds.")
+    if arguments.keep:
+        arguments.keep.mkdir(parents=True, exist_ok=True)
     names = decoders.NAMES if arguments.decoder == "all" else (arguments.decoder,)
     found = 0
     try:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from waggle.errors import LabError
 from waggle.lab import here
+from waggle.lab.amounts import whole
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import DEFAULTS
@@ -37,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--attacks", default=",".join((NONE, *NAMES)), help="one by one; `none` for no attack, empty for none of them"
     )
     parser.add_argument("--hostile", default="2,4", help="how many of the eight nodes are hostile; several with commas")
-    parser.add_argument("--rounds", type=int, default=30, help="of each attack by itself")
+    parser.add_argument("--rounds", type=whole(1), default=30, help="of each attack by itself")
     parser.add_argument("--seeds", default="0,1,2,3,4", help="of the sieges by all attacks at once, and of those without any")
-    parser.add_argument("--learning-rounds", type=int, default=150, help="of these")
+    parser.add_argument("--learning-rounds", type=whole(1), default=150, help="of these")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="of the reserved questions")
     parser.add_argument("--bounds", default=",".join(DEFAULTS), help="of the sieges by poisoners alone: what each bound is worth")
     parser.add_argument("--out", type=Path, required=True, help="folder for sieges.jsonl, the table and the figures")

@@ -11,6 +11,12 @@ from waggle.errors import UNREADABLE, LabError
 Line = TypeVar("Line")
 
 
+def begin(path: Path) -> None:
+    """Raises OSError where nothing can be added: before anything was done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("ab").close()
+
+
 def append(path: Path, line: object) -> None:
     """Write a line down; it survives whatever comes after. What is left of a torn one before it goes; others may write too."""
     path.parent.mkdir(parents=True, exist_ok=True)

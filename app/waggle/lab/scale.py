@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from waggle.errors import LabError
+from waggle.lab.amounts import real
 from waggle.lab.scale_simulated import Cost, simulate
 
 SECONDS = 6.0  # of a round in small swarms; in larger ones as many as this computer needs
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulated", default="8,16,32,64,100,1000,10000", help="sizes of simulated swarms")
     parser.add_argument("--rounds", type=int, default=4, help="measured, after others in which the swarm settles")
     parser.add_argument(
-        "--churn", type=float, default=0.01, help="share of nodes replaced by new ones each round, in one more table"
+        "--churn", type=real(0, 1), default=0.01, help="share of nodes replaced by new ones each round, in one more table"
     )
     parser.add_argument("--out", type=Path, help="write the figures to this file as JSON")
 

@@ -19,6 +19,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from waggle import paths
 from waggle.lab import starter_tokenizer
+from waggle.lab.amounts import real
 from waggle.lab.starter_measure import Score, measure, sampling, table
 from waggle.lab.starter_tokenizer import PAD, STOP, TAGS, number_of
 from waggle.tasks.charter import Charter, first_swarm
@@ -306,12 +307,13 @@ Sampled at temperature 1 on reserved *dev* questions ({questions} of each kind o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=paths.starter(), help="folder to write the model to")
-    parser.add_argument("--minutes", type=float, default=18.0, help="about how long to train on one core")
+    parser.add_argument("--minutes", type=real(0), default=18.0, help="about how long to train on one core")
     parser.add_argument("--seed", type=int, default=0)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the questions, train, measure and write the folder; returns the exit code."""
+    arguments.out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told before anything is learned
     steps = max(1, round(arguments.minutes * STEPS_PER_MINUTE))
     recipe = Recipe(seed=arguments.seed, phases=(replace(KNOW, steps=steps), TAG, SETTLE))
     command = f"waggle lab starter --minutes {arguments.minutes:g} --seed {arguments.seed}"

@@ -6,6 +6,7 @@ again from the one before: it must come out the same to the bit. Each kill is a 
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import random
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 from waggle import paths
 from waggle.errors import CheckpointError, LabError
 from waggle.lab import calm, lines
+from waggle.lab.amounts import real, whole
 from waggle.lab.victim import Victim, database_is_whole, recorded
 from waggle.policy import checkpoint, journal
 from waggle.policy.choose import open_policy
@@ -49,16 +51,16 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--out", type=Path, default=Path("torture"), metavar="FOLDER", help="where the nodes live and results go")
-    made.add_argument("--kills", type=int, default=200, help="in all, those of earlier runs in the folder included")
-    made.add_argument("--minutes", type=float, default=120.0, help="stop killing after so long")
+    made.add_argument("--kills", type=whole(0), default=200, help="in all, those of earlier runs in the folder included")
+    made.add_argument("--minutes", type=real(0), default=120.0, help="stop killing after so long")
     made.add_argument(
         "--pauses",
-        type=int,
+        type=whole(0),
         default=600,
         help="to be measured, each stage of a round in its turn; those of earlier runs included",
     )
     made.add_argument(
-        "--hours", type=float, default=8.0, help="worth of rounds in which memory is measured, without kills; 0: none"
+        "--hours", type=real(0), default=8.0, help="worth of rounds in which memory is measured, without kills; 0: none"
     )
     made.add_argument("--seed", type=int, default=1)
 
@@ -96,11 +98,10 @@ def _address(seed: "subprocess.Popen[bytes]") -> str:
 
 def _torture(arguments: argparse.Namespace, out: Path, settings: tuple[str, ...]) -> None:
     nodes = (Victim(out / "first", settings, windowed=False), Victim(out / "second", settings, windowed=True))
-    try:
-        _play(arguments, out, nodes)
-    finally:
+    with contextlib.ExitStack() as ends:  # somebody who presses Ctrl-C twice leaves none behind either
         for node in nodes:
-            node.stop()
+            ends.callback(node.stop)
+        _play(arguments, out, nodes)
 
 
 def _play(arguments: argparse.Namespace, out: Path, nodes: tuple[Victim, Victim]) -> None:
