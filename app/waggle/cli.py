@@ -74,6 +74,8 @@ def _of_the_system(error: OSError, arguments: argparse.Namespace) -> WaggleError
     with contextlib.suppress(OSError):  # its very name says nothing
         home = paths.home_in(arguments.home).root.absolute()
         is_home = path.is_relative_to(home) or home.is_relative_to(path)
+    if arguments.door is _lab:  # which keeps nothing there
+        is_home = False
     advice = "Choose another with --home." if is_home else "Mend its rights, make room, or choose another."
     return WaggleError(f"{error.filename} cannot be used: {error.strerror}.", advice)
 

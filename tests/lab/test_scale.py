@@ -137,6 +137,14 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
     assert "cannot be used: " in said.err.splitlines()[0]
 
 
+def test_of_a_place_above_the_home_the_laboratory_does_not_say_that_home_is_to_be_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["lab", "scale", "--out", str(tmp_path)]) == 1
+    assert "--home" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("said", "advice"),
     [("unshare: unshare failed: Operation not permitted", "It needs root."), ("ValueError: of another kind", "")],
