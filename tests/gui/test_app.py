@@ -1,6 +1,7 @@
 """The door: from a cold start to a shown window, and out again when the engine has left; a second start raises the first."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,18 @@ def test_the_window_leaves_after_its_engine(kind: str, phase: str, tmp_path: Pat
     )
     assert done.stdout.split() == ["open", "True", phase, "0"], done.stderr
     assert "Traceback" not in done.stderr
+    assert (tmp_path / "window.json").exists(), "where it stood is kept"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process, and asks nobody")
+@pytest.mark.parametrize("asks", [signal.SIGINT, signal.SIGTERM])
+def test_a_terminal_and_the_system_can_ask_the_window_to_leave(
+    first: subprocess.Popen[str], tmp_path: Path, asks: signal.Signals
+) -> None:
+    assert first.stdout is not None
+    assert first.stdout.readline() == "open\n"
+    first.send_signal(asks)
+    assert first.communicate(timeout=60)[0] == "0\n"
     assert (tmp_path / "window.json").exists(), "where it stood is kept"
 
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle import belongings, paths
 from waggle.errors import EngineError, WaggleError
-from waggle.gui import language, motion
+from waggle.gui import language, motion, signals
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess, command_line, far_command_line
@@ -166,7 +166,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
         QTimer.singleShot(0, shell.start)
     if arguments.invite:
         QTimer.singleShot(0, lambda: shell.called(arguments.invite))
-    with loop:
+    with signals.heard(shell.leave), loop:
         loop.run_forever()
     return 0
 
