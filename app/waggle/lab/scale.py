@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     for count, one in real.items():
         _say(
             f"real      {count:6}  {one['kb']:7.0f} kB  {one['packets']:6.0f} packets  {one['cpu_s']:6.3f} s CPU  "
-            f"half reached in {one['half']:.0f} rounds"
+            f"half reached in {_rounds(one['half'])}"
         )
     payload_kb = next(iter(real.values()))["payload_kb"] if real else 22.2
     still = simulate(counts, rounds=arguments.rounds, payload_kb=payload_kb, seconds=SECONDS, churn=0.0)
@@ -100,8 +100,12 @@ def _told(cost: Cost) -> str:
     return (
         f"{cost.kb:7.0f} kB  {cost.calls:6.0f} calls    {cost.payloads:4.1f} payloads  "
         f"shard {cost.shard:4.0f}  all-gather {cost.kb_all_gather:9.0f} kB  "
-        f"half reached in {cost.half} rounds ({cost.half_by_few} if one in four learns)"
+        f"half reached in {_rounds(cost.half)} ({_rounds(cost.half_by_few)} if one in four learns)"
     )
+
+
+def _rounds(count: float) -> str:
+    return f"{count:.0f} rounds" if count >= 0 else "more rounds than were played"
 
 
 def _sizes(words: str) -> list[int]:
