@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from waggle.swarm.shim import has_hivemind
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier
 
+# What this computer is set to is no part of a test: its language, a way out through a proxy, a hub of one's own.
+for name in tuple(os.environ):
+    if name.lower().endswith("_proxy") or name.startswith("HF_"):
+        del os.environ[name]
+os.environ["LC_ALL"] = "C.UTF-8"
+
 # The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")
@@ -20,6 +27,12 @@ settings.load_profile("waggle")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--figures", type=Path, help="write what the tests measured to this file, as JSON")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A test that names no home has not that of whoever runs it: their settings would hold, and their files be touched."""
+    os.environ["WAGGLE_HOME"] = str(tmp_path_factory.mktemp("nobody") / "home")
 
 
 @pytest.fixture(scope="session")

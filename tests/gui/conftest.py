@@ -11,6 +11,7 @@ import shiboken6
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from gui.recorded import REAL, Run
+from waggle.gui import language
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.garbage import Collector
@@ -44,6 +45,12 @@ def qapp() -> Application:
     app = application()
     shiboken6.delete(app.findChild(Collector))
     return app
+
+
+@pytest.fixture(autouse=True)
+def english_again(qapp: Application) -> Iterator[None]:
+    yield
+    language.use("en")
 
 
 @pytest.fixture(scope="session")

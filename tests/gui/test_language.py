@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,12 +52,6 @@ from waggle.tasks.charter import PROTOCOL
 ROOT = Path(__file__).resolve().parents[2]
 Told = Callable[..., Window]
 AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
-
-
-@pytest.fixture(autouse=True)
-def english_again(qapp: QApplication) -> Iterator[None]:
-    yield
-    language.use("en")
 
 
 def test_no_word_of_the_window_lacks_a_translation() -> None:
