@@ -22,7 +22,7 @@ UPSTREAM = """
 import json, sys
 import reasoning_gym
 said = {}
-for name, (settings, answers) in json.load(sys.stdin).items():
+for name, (settings, answers) in json.load(sys.stdin.buffer).items():
     made = {seed: reasoning_gym.create_dataset(name, seed=seed, size=1, **settings) for seed in {seed for seed, _ in answers}}
     entries = {seed: dataset[0] for seed, dataset in made.items()}
     said[name] = [float(made[seed].score_answer(text, entries[seed])) for seed, text in answers]
