@@ -33,15 +33,16 @@ async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_pa
     taken = AsyncServiceInfo(KIND, name, addresses=[bytes([127, 0, 0, 1])], port=9, server="squatter.local.")
 
     async def insist() -> None:
-        await squatter.async_register_service(taken)
         while True:
             await squatter.async_update_service(taken)
             await asyncio.sleep(0.2)
 
+    await squatter.async_register_service(taken)  # before the node comes: else the name may be the node's
     insisting = asyncio.create_task(insist())
     try:
         one, other = await start("one", lan=True), await start("other", lan=True)
         await meet(one, other)
+        assert not insisting.done()
     finally:
         insisting.cancel()
         await squatter.async_close()
@@ -161,6 +162,7 @@ async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Ident
 async def test_a_node_that_has_nothing_to_tell_says_nothing(identity: Identity, addresses: tuple[str, ...]) -> None:
     lan = Lan(SWARM, identity.peer_id, lambda address: None)
     await lan.be_at(addresses, "127.0.0.1")
+    assert lan._zeroconf is None
     await lan.close()
     await lan.close()
 
