@@ -43,7 +43,7 @@ class Walker:
                 self.steps += 1
                 if not self.step.is_set():
                     self.in_step.set()
-                    self.step.wait(10)
+                    self.step.wait(30)
         except Stopped:
             return
 
@@ -58,7 +58,7 @@ async def lifecycle(tmp_path):
     made.walker = Walker(made.gate)
     yield made
     made.stop()
-    made.walker.thread.join(5)
+    made.walker.thread.join(30)
     assert not made.walker.thread.is_alive()
     teller.close()
 
@@ -72,10 +72,10 @@ async def reached(lifecycle, phase) -> None:
 async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
     walker = lifecycle.walker
     walker.step.clear()
-    assert await asyncio.to_thread(walker.in_step.wait, 5)
+    assert await asyncio.to_thread(walker.in_step.wait, 30)
     before = walker.steps
     pausing = asyncio.ensure_future(lifecycle.obey(commands.Pause(id="7")))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not lifecycle.gate.closed:
             await asyncio.sleep(0)
     for _ in range(20):  # as many turns of the loop as an answer could need
@@ -125,7 +125,7 @@ async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     lifecycle.stop()
     lifecycle.round_ended()
-    lifecycle.walker.thread.join(5)
+    lifecycle.walker.thread.join(30)
     assert not lifecycle.walker.thread.is_alive()
 
 
@@ -151,7 +151,7 @@ async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_pause
         pausing = asyncio.create_task(lifecycle.obey(commands.Pause(id="1")))
         await asyncio.sleep(0)  # the pause has closed the gate and waits
         await lifecycle.obey(commands.Resume(id="2"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await pausing
         assert lifecycle.teller.state.phase == "contributing"
         assert not lifecycle.gate.closed
@@ -314,7 +314,7 @@ async def test_what_was_chosen_has_begun_once_a_round_was_played(lifecycle):
     lifecycle.begun = lambda: begun.put_nowait(threading.current_thread())
     for _ in range(3):
         await asyncio.to_thread(lifecycle.round_ended)
-    assert await asyncio.wait_for(begun.get(), 5) is threading.main_thread()
+    assert await asyncio.wait_for(begun.get(), 30) is threading.main_thread()
     assert begun.empty()
 
 

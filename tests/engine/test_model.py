@@ -125,7 +125,7 @@ class Life:
     async def end(self) -> None:
         self.stopped.set()
         self.gate.stop()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             with pytest.raises(Stopped):
                 await self.found
 
@@ -158,7 +158,7 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
     done, _ = await asyncio.wait({life.found}, timeout=0.5)
     assert not done, "all of it is there in less time"
     life.gate.close()
-    assert await asyncio.to_thread(life.waits.wait, 10)
+    assert await asyncio.to_thread(life.waits.wait, 30)
     life.gate.open()
     life.limit = 0.0
     await asyncio.wait_for(life.found, 20)
@@ -196,7 +196,7 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
         life = Life(teller, patient=True)
         await asyncio.wait_for(life.warned.wait(), 20)
         life.gate.close()
-        assert await asyncio.to_thread(life.waits.wait, 10)
+        assert await asyncio.to_thread(life.waits.wait, 30)
         monkeypatch.setattr(constants, "ENDPOINT", here)
         life.gate.open()
         await asyncio.wait_for(life.found, 20)

@@ -47,9 +47,10 @@ async def test_a_stranger_under_a_thousand_ids_is_answered_and_kept_under_its_ow
         for number in range(100):
             told = hivemind.dht_pb2.NodeInfo(node_id=os.urandom(20 if number else 64))
             key = hivemind.DHTID.generate(KEY).to_bytes()
-            assert (await stub(bad, one).rpc_ping(hivemind.dht_pb2.PingRequest(peer=told), timeout=5)).dht_time
+            assert (await stub(bad, one).rpc_ping(hivemind.dht_pb2.PingRequest(peer=told), timeout=SOON)).dht_time
             assert (
-                len((await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key], peer=told), timeout=5)).results) == 1
+                len((await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key], peer=told), timeout=SOON)).results)
+                == 1
             )
         assert set(table.uid_to_peer_id) == {hivemind.node_id_of(bad._p2p.peer_id)} == {bad._node.node_id}
         assert len(table.buckets) == 1
@@ -143,7 +144,7 @@ async def test_one_who_stores_made_up_names_fills_a_quarter_of_the_room_whatever
     async with opened(own, services) as one, opened(hostile, NOTHING, one) as bad, opened(honest, NOTHING, one) as other:
         for lasts in (100, 200):
             for each in crowd:
-                await stub(bad, one).rpc_store(store_request(each, time.time() + lasts), timeout=5)
+                await stub(bad, one).rpc_store(store_request(each, time.time() + lasts), timeout=SOON)
             assert len(held(one)) == 5
         for each in (honest, *clients[:4]):  # a gateway stores those of its light clients
             assert await other.announce(KEY, each.peer_id, *signed(each, time.time() + 100))
@@ -159,7 +160,7 @@ async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address
         for number in range(4):
             async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
                 for _ in range(5):
-                    await stub(bad, one).rpc_store(store_request(next(crowd), time.time() + 100), timeout=5)
+                    await stub(bad, one).rpc_store(store_request(next(crowd), time.time() + 100), timeout=SOON)
         assert len(held(one)) == 5
 
 
@@ -175,7 +176,7 @@ async def test_relayed_names_of_one_computer_leave_half_of_a_room_to_whoever_com
             async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
                 for name in range(4):
                     made_up = fresh_identity(tmp_path, f"name {number} {name}")
-                    await stub(bad, one).rpc_store(store_request(made_up, time.time() + 100), timeout=5)
+                    await stub(bad, one).rpc_store(store_request(made_up, time.time() + 100), timeout=SOON)
             filled.append(len(held(one)))
         assert filled == [3, 6, 9, 12, 12]
         assert await other.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
@@ -307,8 +308,8 @@ async def test_a_call_that_names_more_than_one_key_is_refused(tmp_path: Path) ->
         key = hivemind.DHTID.generate(KEY).to_bytes()
         for keys in ([key] * 2, [key, bytes(20)]):
             with pytest.raises(hivemind.failures, match="Refused"):
-                await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=keys), timeout=5)
-        assert await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key]), timeout=5)
+                await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=keys), timeout=SOON)
+        assert await stub(bad, one).rpc_find(hivemind.dht_pb2.FindRequest(keys=[key]), timeout=SOON)
 
 
 async def test_an_entry_for_the_cache_is_refused_and_hides_nobody(tmp_path: Path) -> None:
@@ -318,7 +319,7 @@ async def test_an_entry_for_the_cache_is_refused_and_hides_nobody(tmp_path: Path
         async with opened(hostile, NOTHING, one) as bad, opened(reader, NOTHING, one) as other:
             asked = store_request(hostile, time.time() + MAX_LIFETIME_S - 10, in_cache=[True])  # longer than anything honest
             with suppress(hivemind.failures):
-                await stub(bad, one).rpc_store(asked, timeout=5)
+                await stub(bad, one).rpc_store(asked, timeout=SOON)
             assert (await other.read(KEY)).keys() == {honest.peer_id}
             assert not len(one._node.protocol.cache)
 
@@ -330,7 +331,7 @@ async def test_a_whole_dictionary_is_not_stored_at_once(tmp_path: Path) -> None:
         entries = bad._node.protocol.storage.get(hivemind.DHTID.generate(KEY)).value
         asked = store_request(hostile, time.time() + 100, subkeys=[b""], values=[bad._node.protocol.serializer.dumps(entries)])
         with pytest.raises(hivemind.failures, match="Refused"):
-            await stub(bad, one).rpc_store(asked, timeout=5)
+            await stub(bad, one).rpc_store(asked, timeout=SOON)
         assert held(one) == set()
 
 
@@ -340,7 +341,7 @@ async def test_an_entry_replaced_a_thousand_times_is_no_more_to_look_through_tha
         expires_at = int(time.time()) + 100.0005  # what is made of it is cut off to milliseconds: not at the edge of one
         for number in range(300):
             asked = store_request(hostile, expires_at + number / 1000)
-            assert list((await stub(bad, one).rpc_store(asked, timeout=5)).store_ok) == [True]
+            assert list((await stub(bad, one).rpc_store(asked, timeout=SOON)).store_ok) == [True]
         storage = one._node.protocol.storage
         (entries,) = (kept.value for kept in storage.data.values())
         assert len(storage.expiration_heap) < 100 > len(entries.expiration_heap)
@@ -386,7 +387,7 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
         for asker in (bad, ally):
             with suppress(hivemind.failures):
                 while len(had) < 100:
-                    had.append((await stub(asker, one).rpc_find(request, timeout=5)).ByteSize())
+                    had.append((await stub(asker, one).rpc_find(request, timeout=SOON)).ByteSize())
         assert 1000 < sum(had) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
             assert await third.read(KEY) == {honest.peer_id: blob}
@@ -520,14 +521,14 @@ async def drained(attacker: Dht, victim: bytes) -> int:
     asked, had = attacker._node.protocol.get_stub(hivemind.PeerID(victim)), 0
     with suppress(hivemind.failures):
         for _ in range(200):
-            had += (await asked.rpc_find(FIND, timeout=5)).ByteSize()
+            had += (await asked.rpc_find(FIND, timeout=SOON)).ByteSize()
     return had
 
 
 async def told(attacker: Dht, victim: bytes) -> int:
     """How many bytes of announcements a peer gets out of another's directory in ten calls, which are all answered."""
     asked = attacker._node.protocol.get_stub(hivemind.PeerID(victim))
-    answers = [await asked.rpc_find(FIND, timeout=5) for _ in range(10)]
+    answers = [await asked.rpc_find(FIND, timeout=SOON) for _ in range(10)]
     return sum(len(found.value) for answer in answers for found in answer.results)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from swarm.live import Ear, answered, be_of_use, fresh_identity, options, question_ids, serving, share
+from swarm.live import SOON, Ear, answered, be_of_use, fresh_identity, options, question_ids, serving, share
 from waggle.errors import CharterError, SwarmError
 from waggle.swarm import admission, directory
 from waggle.swarm import announcement as announcements
@@ -140,12 +140,12 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
             (entry,) = (await dht.read(directory.key_of(private.digest, 0, 0))).values()
             sha256 = announcements.parse(entry).sha256
             borrowed = announcements.parse(entry).certificate
-            assert await dht.pull(own[0].peer_id, sha256, 5.0) == b""
-            assert await dht.pull(own[0].peer_id, sha256, 5.0, borrowed) == b""  # it names its owner
+            assert await dht.pull(own[0].peer_id, sha256, SOON) == b""
+            assert await dht.pull(own[0].peer_id, sha256, SOON, borrowed) == b""  # it names its owner
             false = admission.issue(OTHER_KEY, private.digest, outsider.peer_id, time.time() + 60)
-            assert await dht.pull(own[0].peer_id, sha256, 5.0, false) == b""
+            assert await dht.pull(own[0].peer_id, sha256, SOON, false) == b""
             true = admission.issue(KEY, private.digest, outsider.peer_id, time.time() + 60)
-            assert await dht.pull(own[0].peer_id, sha256, 5.0, true) != b""
+            assert await dht.pull(own[0].peer_id, sha256, SOON, true) != b""
 
             assert not await announce(dht, outsider, announced(private, false))
             assert ears[1].all(RecordDropped) == []

@@ -122,9 +122,9 @@ async def test_a_payload_is_pulled_by_its_hash_and_a_charter_by_its(tmp_path: Pa
     services = Services(payload=payload, charter=lambda sha256: b"charter of " + sha256)
     giver, taker = fresh_identity(tmp_path, "giver"), fresh_identity(tmp_path, "taker")
     async with opened(giver, services) as one, opened(taker, NOTHING, one) as two:
-        assert await two.pull(giver.peer_id, b"x" * 32, 5) == b"payload of " + b"x" * 32
+        assert await two.pull(giver.peer_id, b"x" * 32, SOON) == b"payload of " + b"x" * 32
         assert await two.fetch_charter(giver.peer_id, b"y" * 32) == b"charter of " + b"y" * 32
-        assert await one.pull(taker.peer_id, b"x" * 32, 5) == b""
+        assert await one.pull(taker.peer_id, b"x" * 32, SOON) == b""
         assert asked == [taker.peer_id]
         assert [peer.peer_id for peer in await two.peers()] == [giver.peer_id]
         assert (await two.peers())[0].address in await one.addresses()
@@ -224,7 +224,7 @@ async def test_a_daemon_that_dies_over_a_call_leaves_no_error_behind(identity: I
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     async with opened(identity) as dht:
         os.kill(dht.pid, signal.SIGSTOP)
-        calling = asyncio.create_task(dht.pull(fresh_identity(tmp_path, "nobody").peer_id, bytes(32), 5.0))
+        calling = asyncio.create_task(dht.pull(fresh_identity(tmp_path, "nobody").peer_id, bytes(32), SOON))
         while not dht._p2p._client.control._pending_calls:
             await asyncio.sleep(0)
         await asyncio.sleep(0)  # it has not read what was written
@@ -307,14 +307,14 @@ async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers
     async with opened(giver, Services(payload=payload)) as one, opened(own, NOTHING, one) as other:
         calls = other._p2p._client.control._pending_calls
         before = set(dict(calls))
-        given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), 5.0))
+        given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), SOON))
         while not (call := next((each for each in calls if each not in before), None)):  # until it was sent
             await asyncio.sleep(0)
         calls[call].cancel()  # hivemind's task learns of it one turn later
         assert call not in calls
         given_up.cancel()
         await asyncio.wait([given_up])
-        assert await other.pull(giver.peer_id, bytes(32), 5.0) == b"payload"
+        assert await other.pull(giver.peer_id, bytes(32), SOON) == b"payload"
 
 
 @pytest.mark.parametrize(
