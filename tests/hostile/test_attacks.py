@@ -9,6 +9,8 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,14 +18,14 @@ import pytest
 from hostile.conftest import StartAttacker, honest_one
 from swarm.live import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
 from waggle import paths
-from waggle.errors import VerifierKilled
+from waggle.errors import BadRecord, VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.rl.advantage import teaches
 from waggle.sapo.lesson import external_draft
-from waggle.swarm import directory, gathering, services
+from waggle.swarm import directory, gathering, record, services
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.gathering import MAX_PULL
@@ -389,3 +391,11 @@ def test_every_attack_of_the_table_makes_a_payload(charter: Charter, verifier: V
     scene = Scene(charter=charter, verifier=verifier, identity=identity, now=time.time(), canary=str(tmp_path / "canary"))
     for name, attack in attacks.ATTACKS.items():
         assert isinstance(attack(scene), Payload), name
+
+
+def test_whoever_presents_anothers_groups_is_never_that_other(charter: Charter, verifier: Verifier) -> None:
+    for last in (b"\0", b"\1"):
+        me: Any = SimpleNamespace(peer_id=bytes(37) + last)
+        scene = Scene(charter=charter, verifier=verifier, identity=me, now=time.time(), canary="")
+        with pytest.raises(BadRecord, match="another origin"):
+            record.decode(attacks.anothers_groups(scene).blob, charter, origin=me.peer_id, now=scene.now)

@@ -155,7 +155,8 @@ def other_protocol(scene: Scene) -> Payload:
 
 
 def anothers_groups(scene: Scene) -> Payload:
-    return wire(scene, _easy(scene), origin=scene.identity.peer_id[:-1] + b"\0")
+    own = scene.identity.peer_id
+    return wire(scene, _easy(scene), origin=own[:-1] + bytes([own[-1] ^ 1]))
 
 
 def stale_round(scene: Scene) -> Payload:
