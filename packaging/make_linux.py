@@ -54,9 +54,9 @@ def deb(folder: Path, named: str, to: Path) -> Path:
         packed.write((HERE.parent / "CHANGELOG.md").read_bytes())
     (stage / "usr/bin").mkdir()
     (stage / "usr/bin/waggle").symlink_to("/opt/waggle/waggle")
-    settle(stage)
     machine = MACHINES[os.uname().machine]
     control(stage, version.for_debian(named), machine)
+    settle(stage)
     package = to / f"waggle_{version.for_debian(named)}_{machine}.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Zzstd", "-z12", "--build", str(stage), str(package)], check=True)
     return package

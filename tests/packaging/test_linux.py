@@ -1,6 +1,8 @@
 """What the Linux packages say of themselves; building them is `dev.py package`."""
 
 import configparser
+import functools
+import os
 import plistlib
 import re
 import shutil
@@ -49,9 +51,10 @@ def test_the_tools_of_the_desktop_accept_it(command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path):
+def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path, request):
     if not shutil.which("dpkg-deb"):
         pytest.skip("dpkg-deb is not installed")
+    request.addfinalizer(functools.partial(os.umask, os.umask(0o077)))  # who builds lets nobody else read their files
     (tmp_path / "Waggle").mkdir()
     shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
     package = make_linux.deb(tmp_path / "Waggle", "1.2.3.dev4", tmp_path)
