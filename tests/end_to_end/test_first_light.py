@@ -62,6 +62,9 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
                 ready = again.wait(events.Ready)
                 assert ready.node == names[0]
                 assert ready.round >= saved  # a checkpoint may have been written that nobody heard of any more
+                again.wait(
+                    events.PhaseChanged, fits=lambda event: event.phase == "contributing"
+                )  # else there is nothing to pause
                 assert len(second.rounds()) > second_before, "the other stood still"
                 pause_ms = [pause_and_resume(again, second) for _ in range(5)]
                 for engine in (again, second):
