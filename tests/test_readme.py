@@ -7,6 +7,7 @@ import importlib
 import re
 import runpy
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def test_every_room_keeps_its_files_and_functions_small():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Only a clone knows which files are kept.")
+def test_the_top_level_holds_nothing_that_a_command_left_there():
+    kept = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    folders = {".ci", ".github", "app", "packaging", "resources", "tests"}
+    assert set(kept.stdout.split()) == folders | {".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
 
 
 def test_no_file_of_the_repository_is_large():
