@@ -183,9 +183,9 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
 
     async def go_on() -> None:
         for each, payload in payloads:
-            before = each.pulled
+            before = each.pulled[victim.identity.peer_id]
             each.offer(payload)
-            while each.pulled == before:
+            while each.pulled[victim.identity.peer_id] == before:
                 await asyncio.sleep(0.01)
 
     flood = asyncio.create_task(go_on())
@@ -205,18 +205,18 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
 
 @pytest.mark.parametrize(("name", "most"), [("slow drip", 100), ("oversize", MAX_PULL)])
 async def test_what_drips_or_never_ends_is_cut_off_and_holds_nobody_up(
-    attacker: StartAttacker, scene_of: SceneOf, honest_arrives: Arrives, name: str, most: int
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, name: str, most: int
 ) -> None:
     hostile = await attacker(name)
     await hostile.attack(HARMLESS[name], scene_of(hostile))
     async with asyncio.timeout(SOON):
-        while not hostile.pulled:  # the victim is waiting for it
+        while not hostile.pulled[victim.identity.peer_id]:  # it is waiting for it
             await asyncio.sleep(0.01)
     await honest_arrives()
     async with asyncio.timeout(SOON):
-        while not hostile.cut_off:
+        while not hostile.cut_off[victim.identity.peer_id]:
             await asyncio.sleep(0.01)
-    assert 0 < hostile.written / hostile.pulled < most
+    assert 0 < hostile.written / hostile.pulled.total() < most
 
 
 async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows(
@@ -227,7 +227,7 @@ async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows
     small = attacks.slow_drip(scene_of(hostile))
     hostile.offer(dataclasses.replace(small, pace_s=0.0, changes={"size": MAX_BLOB}))
     async with asyncio.timeout(SOON):
-        while not hostile.pulled:
+        while not hostile.pulled[victim.identity.peer_id]:
             await asyncio.sleep(0.01)
     await honest_arrives()
 
@@ -253,7 +253,7 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
     await asyncio.wait_for(heard.wait(), SOON)
     await honest_arrives()
-    assert (first.pulled, second.pulled) == (1, 0)
+    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest one pulled for itself"
 
 
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(

@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from waggle.lab import streams
 from waggle.lab.attacks import Attack, Payload, Scene
@@ -29,8 +31,8 @@ class Attacker:
 
     def __init__(self, identity: Identity, charter: Charter) -> None:
         self.identity = identity
-        self.pulled = 0
-        self.written, self.cut_off = 0, 0  # bytes of payloads; streams that their readers ended before the payload did
+        self.pulled, self.cut_off = Counter[bytes](), Counter[bytes]()  # payloads, and those not read to their end, by reader
+        self.written = 0  # bytes of payloads
         self.greeting = b""  # said instead of the ordinary one
         self._charter = charter
         self._digest = charter.digest
@@ -139,17 +141,18 @@ class Attacker:
     def _greet(self) -> bytes:
         return self.greeting or greeting.write(self._digest, self._announced)
 
-    async def _serve(self, _info: object, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer_id = info.peer_id.to_bytes()
         try:
-            await self._answer(await streams.read_call(reader), writer)
+            await self._answer(await streams.read_call(reader), peer_id, writer)
         except (ConnectionError, EOFError):  # whoever asked has heard enough
-            self.cut_off += 1
+            self.cut_off[peer_id] += 1
         finally:
             writer.close()
 
-    async def _answer(self, call: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, call: bytes, peer_id: bytes, writer: asyncio.StreamWriter) -> None:
         payload = next((each for sha256, each in self._payloads.items() if sha256 in call), Payload(b""))
-        self.pulled += bool(payload.blob)
+        self.pulled[peer_id] += bool(payload.blob)
         head, message = streams.answer(call, payload.blob)
         writer.write(head)
         step = 1 if payload.pace_s else streams.CHUNK
