@@ -18,6 +18,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from waggle.errors import ModelError
+from waggle.policy.configuration import table_in
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
@@ -60,7 +61,8 @@ class Chat:
 
 def read(folder: Path) -> Chat | None:
     """The chat of a transformers folder, or None where it has no template; raises ModelError for one that cannot be used."""
-    settings = _settings(folder / "tokenizer_config.json")
+    path = folder / "tokenizer_config.json"
+    settings = table_in(path) if path.is_file() else {}  # a model needs none
     template = _template(folder, settings)
     if template is None:
         return None
@@ -72,16 +74,6 @@ def read(folder: Path) -> Chat | None:
     chat = Chat(folder, made, specials)
     chat.around(1)  # raises where it is of no use
     return chat
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}  # a model needs none
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _template(folder: Path, settings: dict[str, Any]) -> str | None:

@@ -111,12 +111,7 @@ def read(folder: Path) -> Configuration:
         raise ModelError(
             f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
         )
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(folder, error) from error
-    if not isinstance(raw, dict):
-        raise _unreadable(folder, "config.json holds no settings of a model")
+    raw = table_in(path)
     if raw.get("model_type") not in ARCHITECTURES:
         raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
     try:
@@ -125,6 +120,18 @@ def read(folder: Path) -> Configuration:
     except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
         raise _unreadable(folder, error) from error
     _require_computable(folder, found)
+    return found
+
+
+def table_in(path: Path) -> dict[str, Any]:
+    """What a JSON file of a model says; raises ModelError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(found, ensure_ascii=False).encode()  # raises for half a character, which JSON can say and nobody can write
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
     return found
 
 

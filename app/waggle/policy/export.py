@@ -69,7 +69,7 @@ def _write_model(trained: Exported, folder: Path) -> None:
         return
     shutil.copyfile(trained.checkpoint / WEIGHTS, path)  # to the bit as it was trained
     (precision,) = {one.precision for one in weights.stored(path).values()}
-    told = json.loads(config.read_text(encoding="utf-8")) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    told = configuration.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
     (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")
 
 

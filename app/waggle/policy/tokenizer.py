@@ -3,10 +3,8 @@
 Loaded with `tokenizers` itself: transformers' AutoTokenizer replaces a qwen2 folder's own pre-tokenizer without a word.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tokenizers
@@ -14,6 +12,7 @@ import tokenizers
 from waggle.errors import ModelError
 from waggle.policy.chat import Chat
 from waggle.policy.chat import read as read_chat
+from waggle.policy.configuration import table_in
 from waggle.rl.batch import Ids
 
 LARGEST_TOKEN = 1 << 31  # ids are int32
@@ -124,19 +123,9 @@ def _stop_token(folder: Path) -> int:
     for name in ("generation_config.json", "config.json"):
         path = folder / name
         if path.is_file():
-            stop = _config(path).get("eos_token_id")
+            stop = table_in(path).get("eos_token_id")
             if isinstance(stop, list) and stop:
                 stop = stop[0]
             if isinstance(stop, int) and 0 <= stop < LARGEST_TOKEN and not isinstance(stop, bool):
                 return stop
     raise ModelError(f"The model in {folder} names no stop token.", "Its config.json needs an eos_token_id.")
-
-
-def _config(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
-    return found
