@@ -143,6 +143,7 @@ def test_what_the_command_line_says_stays_out_of_the_file(tmp_path):
         ({"when.idle_minutes": 5, "swarm.port": 70000}, "swarm.port"),
         ({"when.nothing": 1}, "There is no setting when.nothing"),
         ({"nothing": 1}, "There is no setting nothing"),
+        ({"__class__.__name__": "other"}, "There is no setting __class__.__name__"),
         ({"when.not_while": ("x" * 12_000,)}, "too long"),
         ({"learning.local": 9}, "only 8 questions"),
     ],

@@ -164,10 +164,9 @@ def profile_of(settings: Settings, cores: int) -> str:
 def value_of(settings: Settings, key: str) -> Value:
     """What `section.name` is set to; raises SettingsError."""
     section, _, name = key.partition(".")
-    try:
-        value: Value = getattr(getattr(settings, section), name)
-    except AttributeError as error:
-        raise SettingsError(f"There is no setting {key}.", _nearest(f"unknown field `{name}` - at `$.{section}`")) from error
+    if section not in _names(settings) or name not in _names(getattr(settings, section)):
+        raise SettingsError(f"There is no setting {key}.", _meant(name, section))
+    value: Value = getattr(getattr(settings, section), name)
     return value
 
 
@@ -316,11 +315,13 @@ def _plain(message: str) -> str:
 
 def _nearest(message: str) -> str:
     unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?([^`]*)`)?", message)
-    if not unknown:
-        return ""
-    section = unknown.group(2)
+    return _meant(unknown.group(1), unknown.group(2)) if unknown else ""
+
+
+def _meant(name: str, section: str | None) -> str:
+    """Which setting was meant by one that there is not, or which there are."""
     known = _names(getattr(Settings(), section)) if section in _names(Settings()) else _names(Settings())
-    close = _close(unknown.group(1), known)
+    close = _close(name, known)
     return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(sorted(known))}."
 
 
