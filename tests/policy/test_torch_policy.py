@@ -1,6 +1,7 @@
 """The torch policy against plain autograd on separate sequences, for every architecture."""
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -224,6 +225,36 @@ def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(ModelError, match="does not know models of type gpt2"):
         TorchPolicy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"num_labels": "many"},
+        {"id2label": 5},
+        {"attribute_map": {"vocab_size": "nothing"}},
+        {"_attn_implementation": "flash_attention_2"},
+        {"attn_implementation": "flash_attention_2"},
+        {"pad_token_id": 10**6},
+        {"bos_token_id": "first"},
+        {"torch_dtype": "float16"},
+    ],
+)
+def test_of_a_configuration_transformers_hears_what_waggle_knows_and_nothing_else(llama, tmp_path, more):
+    folder = make_model("llama", tmp_path / "odd")
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | more))
+    (prompt,) = prompts(1)
+    (row,) = sample(llama, [prompt])
+    batch = batch_of(prompt, row)
+    assert np.array_equal(TorchPolicy(folder).logprobs([batch], 1.0)[0], llama.logprobs([batch], 1.0)[0])
+
+
+def test_other_files_of_a_folder_that_transformers_cannot_read_are_named(tmp_path):
+    folder = make_model("llama", tmp_path)
+    (folder / "generation_config.json").write_text("[]")
+    with pytest.raises(ModelError, match="cannot be read"):
+        TorchPolicy(folder)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
-from waggle.errors import ModelError
+from waggle.errors import ModelError, WaggleError
 from waggle.policy import adapters, configuration, torch_head
 from waggle.policy.torch_memory import give_back, memory_errors
 from waggle.policy.torch_product import Product, ready_pieces
@@ -185,10 +184,13 @@ def _load(folder: Path, kept: torch.dtype) -> Any:
     transformers_logging.set_verbosity_error()  # what it reports is refused below
     try:
         with _one_at_a_time, memory_errors():
+            config = AutoConfig.for_model(**configuration.obeyed(folder))
             model, report = AutoModelForCausalLM.from_pretrained(
-                folder, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
+                folder, config=config, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
             )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+    except WaggleError:
+        raise
+    except Exception as error:  # the other files of the folder may hold anything
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
     if missing := sorted(report["missing_keys"]):  # transformers would make random numbers of them, others at every start
         raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", "Copy or download it again.")

@@ -104,6 +104,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return plain.astype(np.float32)
 
 
+ROPE = {"rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings"}
+OBEYED = {*Configuration.__struct_fields__, *ROPE} - {"rope", "dtype"}
+
+
 def read(folder: Path) -> Configuration:
     """Raises ModelError for what is not there, cannot be read, or would be computed wrongly."""
     path = folder / "config.json"
@@ -133,6 +137,11 @@ def table_in(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
     return found
+
+
+def obeyed(folder: Path) -> dict[str, Any]:
+    """What of a configuration that was read transformers is told: it obeys whatever stands there, and strangers wrote it."""
+    return {name: value for name, value in table_in(folder / "config.json").items() if name in OBEYED}
 
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
