@@ -133,6 +133,10 @@ def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
         ("{% for", "cannot be used"),
         ("{{ messages[0].content }}{{ messages[0].content }}", "once"),
         ("{{ 1 / 0 }}", "division"),
+        ("{{ cycler() }}{{ messages[0].content }}", "cannot be used"),
+        ("{{ 9**(9**9) }}{{ messages[0].content }}", "more than small numbers"),  # which would never end
+        ("{{ 'a' * 10**12 }}{{ messages[0].content }}", "more than small numbers"),
+        ("{{ '%999999999999d' % 1 }}{{ messages[0].content }}", "more than small numbers"),
         ("nothing", "once"),
     ],
 )

@@ -15,12 +15,14 @@ from typing import Any
 from jinja2 import Template, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from waggle.errors import ModelError
 from waggle.policy.configuration import table_in
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
+LARGEST = 1 << 20  # number that a template computes with
 DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
 
 
@@ -48,7 +50,7 @@ class Chat:
             left = self.template.render(
                 messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **self.specials
             )
-        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        except Exception as error:  # a program of strangers may raise anything
             raise _unusable(self.folder, str(error)) from error
         pieces = []
         for mark in marks:
@@ -69,7 +71,7 @@ def read(folder: Path) -> Chat | None:
     specials = {name: _text(settings.get(name)) for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
     try:
         made = _environment().from_string(template)
-    except (TemplateError, RecursionError) as error:
+    except Exception as error:  # what is computed from nothing but constants is computed here
         raise _unusable(folder, str(error)) from error
     chat = Chat(folder, made, specials)
     chat.around(1)  # raises where it is of no use
@@ -93,8 +95,20 @@ def _text(token: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
+class _Environment(ImmutableSandboxedEnvironment):
+    """A sandbox in which no single operation takes for ever, or all memory: not even another thread would go on meanwhile."""
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Only numbers that are not large."""
+        if not all(isinstance(one, int | float) and abs(one) <= LARGEST for one in (left, right)) or operator == "**":
+            raise TemplateError(f"it computes {operator} with more than small numbers")
+        return super().call_binop(context, operator, left, right)
+
+
+def _environment() -> _Environment:
+    made = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
     made.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     made.globals["raise_exception"] = _refuse
     made.globals["strftime_now"] = DATE.strftime
