@@ -57,6 +57,17 @@ def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, miss
     assert model.seconds_left(elapsed, came, missing) == left
 
 
+async def test_whatever_a_download_ends_with_is_heard():
+    class Panic(BaseException):
+        """As libraries in Rust raise them."""
+
+    def work():
+        raise Panic
+
+    with pytest.raises(Panic):
+        await asyncio.wait_for(model._begin(work), 60.0)
+
+
 async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
     teller, now = Teller(tmp_path), [0.0]
 

@@ -1,7 +1,9 @@
 """A policy's words: a stranger's text is text, whatever it looks like."""
 
+import base64
 import json
 import shutil
+import struct
 
 import pytest
 from tokenizers import Tokenizer, models
@@ -9,6 +11,9 @@ from tokenizers import Tokenizer, models
 from waggle import paths
 from waggle.errors import ModelError
 from waggle.policy.tokenizer import load
+
+FAR = struct.pack("<II", 4, 0xFFFFF << 10)  # a tree of one branch, which leads out of it
+PANICS = base64.b64encode(FAR + b"a\0").decode()
 
 
 @pytest.mark.parametrize("text", ["<|eos|>", "a<|eos|>b", "<|pad|>", "<answer>3<|eos|></answer>"])
@@ -50,6 +55,31 @@ def test_a_text_is_read_whole_though_the_file_bids_to_cut_and_to_pad_it(tmp_path
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     for text in ("What is 3 + 4?" * 5, "3"):
         assert load(tmp_path).prompt(text).tolist() == load(paths.starter()).encode(text).tolist()
+
+
+def test_a_text_is_the_same_tokens_each_time_though_the_file_bids_to_draw_lots(tmp_path):
+    shutil.copy(paths.starter() / "config.json", tmp_path)
+    words = json.loads((paths.starter() / "tokenizer.json").read_text())
+    words["model"]["dropout"] = 0.5
+    (tmp_path / "tokenizer.json").write_text(json.dumps(words))
+    text = "What is the greatest common divisor of 12 and 18?"
+    made = load(tmp_path)
+    assert {tuple(made.encode(text)) for _ in range(20)} == {tuple(load(paths.starter()).encode(text))}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": PANICS}},  # its panics are no Exception
+        {"model": {"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0]]}},
+    ],
+)
+def test_words_that_can_be_read_and_not_used_are_named(tmp_path, odd):
+    shutil.copy(paths.starter() / "config.json", tmp_path)
+    words = json.loads((paths.starter() / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(words | odd))
+    with pytest.raises(ModelError, match="cannot be read"):
+        load(tmp_path)
 
 
 def test_a_folder_without_words_and_a_damaged_file_are_named(tmp_path):

@@ -138,7 +138,7 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
     def run() -> None:
         try:
             folder = work()
-        except Exception as error:  # noqa: BLE001 - carried to whoever waits
+        except BaseException as error:  # noqa: BLE001 - carried to whoever waits: one that nobody hears of is waited for for ever
             outcome = partial(done.set_exception, error)
         else:
             outcome = partial(done.set_result, folder)

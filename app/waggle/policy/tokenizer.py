@@ -3,13 +3,14 @@
 Loaded with `tokenizers` itself: transformers' AutoTokenizer replaces a qwen2 folder's own pre-tokenizer without a word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import tokenizers
 
-from waggle.errors import ModelError
+from waggle.errors import ModelError, WaggleError
 from waggle.policy.chat import Chat
 from waggle.policy.chat import read as read_chat
 from waggle.policy.configuration import table_in
@@ -91,23 +92,34 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
-    try:
+    with _refusing(folder):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Download the model again.") from error
-    tokenizer.no_truncation()  # as some files bid, for what they were made for
-    tokenizer.no_padding()
-    chat = read_chat(folder)
-    stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
-    if stop is None:
-        stop = _stop_token(folder)
-    _make_special(tokenizer, stop)
-    made = Tokenizer(tokenizer, stop, chat)
-    if stop in made.encode(made.decode(np.asarray([stop]))):
-        raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
-    if made.largest >= rows:
-        raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
+        tokenizer.no_truncation()  # as some files bid, for what they were made for
+        tokenizer.no_padding()
+        if hasattr(tokenizer.model, "dropout"):
+            tokenizer.model.dropout = None  # with which a text is other tokens each time
+        chat = read_chat(folder)
+        stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
+        if stop is None:
+            stop = _stop_token(folder)
+        _make_special(tokenizer, stop)
+        made = Tokenizer(tokenizer, stop, chat)
+        if stop in made.encode(made.decode(np.asarray([stop]))):
+            raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
+        if made.largest >= rows:
+            raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
     return made
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """Whatever a tokenizer raises over its own file becomes ModelError, its panics too, which are no Exception."""
+    try:
+        yield
+    except (WaggleError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Choose another model.") from error
 
 
 def _make_special(tokenizer: tokenizers.Tokenizer, stop: int) -> None:
