@@ -70,6 +70,29 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
         verifier.close()
 
 
+class Mute:
+    """A verifier whose second dataset makes no question of any seed."""
+
+    def __init__(self, verifier: Verifier, dataset: str) -> None:
+        self._verifier, self._dataset, self.asked = verifier, dataset, 0
+
+    def questions(self, keys):
+        self.asked += 1
+        made = self._verifier.questions(keys)
+        return [msgspec.structs.replace(one, text="") if one.dataset == self._dataset else one for one in made]
+
+
+def test_a_specialty_that_makes_no_questions_leaves_the_round_to_the_others(verifier):
+    speaks, mute = (one.dataset for one in CHARTER.specialties[:2])
+    muted = Mute(verifier, mute)
+    both = dataclasses.replace(node(muted), specialties=(speaks, mute))
+    drawn = draw(0, 100, both, RULES)
+    assert [group.id.dataset for group, _ in drawn.groups] == [speaks] * RULES.questions
+    assert muted.asked < 20
+    with pytest.raises(CharterError, match="too few questions"):
+        draw(0, 100, dataclasses.replace(both, specialties=(mute,)), RULES)
+
+
 def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(verifier):
     lengths = [len(question.text) for _, question in draw(0, 100, node(verifier), RULES).groups]
     longest = len(CHARTER.prompt_for("")) + sorted(lengths)[4] + RULES.max_new

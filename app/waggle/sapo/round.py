@@ -160,7 +160,8 @@ def play(
 
 def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Callable[[], None] = nothing) -> Drawn:
     """Specialties uniformly with replacement; reserved questions are passed over to the next index, those that the policy cannot
-    read whole also to the next specialty. Raises ModelError where it can read none, CharterError where there are too few."""
+    read whole, or that are not made, also to the next specialty. Raises ModelError where it can read none, CharterError where
+    there are too few."""
     noise = generator(node.seed, "draw", number)
     datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
     cap = node.charter.index_cap
@@ -168,7 +169,7 @@ def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Call
     ids = [
         QuestionId(datasets[int(noise.integers(len(datasets)))], epoch, int(noise.integers(cap))) for _ in range(rules.questions)
     ]
-    anything = False  # that the policy can read
+    anything = too_long = False  # that the policy can read; that it cannot
     for looked in range(cap):
         if not ids or (looked >= LOOKED and not anything):
             break
@@ -176,22 +177,24 @@ def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Call
         made = node.verifier.questions([(one.dataset, seed_of(node.charter.digest, node.origin, one)) for one in ids])
         again = []
         for one, question in zip(ids, made, strict=True):
-            readable = fits(node, rules, question)
-            anything = anything or (readable and bool(question.text))
+            fit = fits(node, rules, question)
+            readable = fit and bool(question.text)
+            anything, too_long = anything or readable, too_long or not fit
             if readable and split_of(question.dataset, question.text) == "train" and one not in chosen:
                 chosen[one] = question
             else:
                 dataset = one.dataset if readable else datasets[(datasets.index(one.dataset) + 1) % len(datasets)]
                 again.append(QuestionId(dataset, epoch, (one.index + 1) % cap))
         ids = again
-    if ids and not anything:
+    if too_long and not anything:
         raise ModelError(
             f"This model reads {rules.context} tokens at a time, and the questions are longer.",
             "Choose another model, or other specialties.",
         )
     if ids:
         raise CharterError(
-            f"{node.charter.name} has too few questions for {rules.questions} a round.", "Lower learning.questions."
+            f"{node.charter.name} has too few questions for {rules.questions} a round.",
+            "Lower learning.questions, or choose another swarm.",
         )
     groups = tuple((Group(origin=node.origin, id=one, completions=()), question) for one, question in chosen.items())
     return Drawn(number, epoch, groups)
