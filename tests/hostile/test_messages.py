@@ -2,9 +2,11 @@
 
 import asyncio
 import functools
+import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
+TOO_LONG = 200_000  # bytes: in p2pd's log a line of 320 kB, of which Python takes 64
 UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not
 Send = Callable[..., Awaitable[None]]
 Hears = Callable[[], Awaitable[Live]]
@@ -61,6 +64,12 @@ async def stranger() -> AsyncIterator[Any]:
     p2p = await load_hivemind().P2P.create(host_maddrs=["/ip4/127.0.0.1/tcp/0"], dht_mode="server", nat_port_map=False)
     yield p2p
     await p2p.shutdown()
+
+
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """p2pd writes down what strangers send, as it does by itself."""
+    monkeypatch.setenv("GOLOG_LOG_LEVEL", "INFO")
 
 
 @pytest.fixture
@@ -156,6 +165,24 @@ async def test_a_message_that_cannot_be_read_is_passed_over(send: Send, living: 
     await send("waggle/greeting", UNREADABLE)
     await still_hears()
     assert not dht_of(living)._p2p._client.control._read_task.done()
+
+
+async def test_lines_too_long_to_read_stop_no_network_process(talkative: None, stranger: Any, living: Live) -> None:
+    victim, peer = dht_of(living)._p2p, await call(stranger, living, (await living.node.addresses())[0])
+    key = b"/x/".ljust(TOO_LONG, b"A")
+    record = b"\x0a" + delimited(key) + b"\x12\x01v"
+    asked = b"\x08\x00\x12" + delimited(key) + b"\x1a" + delimited(record)  # PUT_VALUE
+    for _ in range(3):
+        async with asyncio.timeout(SOON):
+            _, reader, writer = await stranger.call_binary_stream_handler(peer, "/ipfs/kad/1.0.0")
+            writer.write(delimited(asked))
+            with suppress(OSError):
+                await writer.drain()
+                await reader.read()  # nothing: it was refused, and written down
+        writer.close()
+    assert not victim._reader_task.done()
+    os.kill(victim._child.pid, signal.SIGTERM)
+    assert await asyncio.wait_for(victim._child.wait(), SOON) >= 0, "it had to be killed"
 
 
 async def test_who_hears_nothing_any_more_is_started_again(living: Live, still_hears: Hears) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -155,6 +156,22 @@ async def test_the_parts_of_hivemind_that_are_not_public_are_still_there(identit
         assert {hivemind.DHTID.generate(KEY).to_bytes()} <= directory.places_of(CHARTER, identity.peer_id).keys()
         assert node.protocol.serializer.dumps(identity.peer_id) == b"\xc4\x26" + identity.peer_id
         assert node.protocol.RESERVED_SUBKEYS == (b"\xc0", b"")
+
+
+async def test_what_strangers_send_is_not_written_down_by_the_network_process(identity: Identity) -> None:
+    async with opened(identity) as dht:
+        assert psutil.Process(dht.pid).environ()["GOLOG_LOG_LEVEL"] == "ERROR"
+
+
+async def test_every_line_of_the_network_process_is_read() -> None:
+    lines, told = asyncio.StreamReader(), list[str]()
+    lines.feed_data(b"Peer ID: one\n" + b"x" * 100_000 + b"\nPeer ID: two\nthe last\n")
+    lines.feed_eof()
+    ready = asyncio.get_running_loop().create_future()
+    p2p = SimpleNamespace(_child=SimpleNamespace(stdout=lines), _log_p2pd_message=told.append)
+    await asyncio.wait_for(load_hivemind().P2P._read_outputs(p2p, ready), SOON)
+    assert ready.done()
+    assert told == ["Peer ID: one", "Peer ID: two", "the last"]
 
 
 def test_importing_the_room_loads_neither_hivemind_nor_torch_and_the_shim_no_torch() -> None:

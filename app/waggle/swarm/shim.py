@@ -46,7 +46,7 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.dht.routing import DHTID
         from hivemind.dht.storage import DHTLocalStorage, DictionaryDHTValue
         from hivemind.dht.validation import DHTRecord
-        from hivemind.p2p import P2P, PeerID
+        from hivemind.p2p import P2P, PeerID, p2p_daemon
         from hivemind.p2p.p2p_daemon_bindings import control
         from hivemind.p2p.p2p_daemon_bindings.datastructures import PeerInfo
         from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
@@ -61,6 +61,8 @@ def load_hivemind() -> types.SimpleNamespace:
     _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     _outlive_messages(control, DecodeError, P2PDaemonError)
+    _outlive_lines(P2P)
+    p2p_daemon.loglevel = "ERROR"  # for p2pd, which else writes down what strangers send; what is less is told nobody anyway
     # ValueError: what a stranger's address may be that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
     return types.SimpleNamespace(
@@ -276,6 +278,20 @@ def _outlive_messages(control: Any, unreadable: type[Exception], error: type[Exc
         return answer
 
     control.read_pbmsg_safe, client.call_unary_handler = read_next, call_unary_handler
+
+
+def _outlive_lines(p2p: Any) -> None:
+    """Let no line that p2pd writes end the reader of all lines: p2pd stands still, for ever, once nobody takes them from it."""
+    read = p2p._read_outputs
+
+    async def read_outputs(self: Any, ready: Any) -> None:
+        while True:
+            # One that is too long, and what is left of it: that may begin as the line does by which p2pd says that it is ready.
+            with suppress(ValueError, asyncio.InvalidStateError):
+                await read(self, ready)
+                return
+
+    p2p._read_outputs = read_outputs
 
 
 class Answering(dict[Any, Any]):
