@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -228,6 +229,41 @@ async def test_a_daemon_that_dies_is_noticed(identity: Identity) -> None:
         assert await asyncio.wait_for(dht.ended(), SOON) == -signal.SIGKILL
         with pytest.raises(PeerAway):
             await dht.peers()
+
+
+@pytest.mark.parametrize("moment", ["before we are connected to it", "before it told its name", "before it knows our handlers"])
+async def test_a_daemon_that_dies_while_it_starts_is_an_error_in_words(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    p2p = load_hivemind().P2P
+    read, ping = p2p._read_outputs, p2p._ping_daemon
+
+    async def die(daemon: Any) -> None:
+        daemon._child.kill()
+        await daemon._child.wait()
+
+    async def read_outputs(daemon: Any, ready: asyncio.Future[None]) -> None:
+        heard = asyncio.get_running_loop().create_future()
+        reading = asyncio.create_task(read(daemon, heard))
+        await heard
+        await die(daemon)
+        ready.set_result(None)
+        await reading
+
+    async def ping_daemon(daemon: Any) -> None:
+        if moment == "before it told its name":
+            await die(daemon)
+        await ping(daemon)
+        await die(daemon)
+        monkeypatch.setattr("waggle.swarm.dht.START_S", 1.0)
+
+    if moment == "before we are connected to it":
+        monkeypatch.setattr(p2p, "_read_outputs", read_outputs)
+    else:
+        monkeypatch.setattr(p2p, "_ping_daemon", ping_daemon)
+    async with asyncio.timeout(SOON):
+        with pytest.raises(SwarmError, match="The network process"):
+            await open_dht(options(), identity, NOTHING, port=0)
 
 
 async def test_a_daemon_that_is_told_to_end_before_us_leaves_no_error_behind(identity: Identity) -> None:

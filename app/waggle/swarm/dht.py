@@ -204,21 +204,10 @@ class Dht:
 
     async def close(self) -> None:
         """End p2pd, by force if it does not listen."""
-        child = self._p2p._child
         with suppress(PeerAway):  # handlers cannot be removed from a daemon that is gone
-            if child.returncode is None:
+            if self._p2p._child.returncode is None:
                 await self._patiently(self._node.shutdown(), CONNECT_S)
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                await self._p2p.shutdown()
-        except TimeoutError:  # it ignores the polite signal
-            with suppress(ProcessLookupError):  # it has ended just now
-                child.kill()
-            await child.wait()
-        control = self._p2p._client.control
-        # Where p2pd went first these have failed over it, and nobody else asks them how they ended.
-        await asyncio.gather(self._p2p._reader_task, control._read_task, control._write_task, return_exceptions=True)
-        await child.stdout.read()  # to its end, or the pipe would outlive the loop
+        await _end(self._p2p)
 
     async def _ask(self, handler: str, peer_id: bytes, request: bytes, seconds: float) -> bytes:
         peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
@@ -263,24 +252,40 @@ async def open_dht(
             trusted_relays=list(relays) or None,
             startup_timeout=START_S,
         )
-    except (hivemind.P2PDaemonError, ValueError) as error:
+    except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
         raise SwarmError(
             "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
         ) from error
     try:
         control = p2p._client.control
         control._pending_calls, control._handler_tasks = OpenCalls(), Answering()
-        dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
-        await _answer_reach(hivemind, p2p, dht)
+        async with asyncio.timeout(START_S):  # when it dies, what was asked of it waits for ever
+            dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
+            await _answer_reach(hivemind, p2p, dht)
         return dht
-    except (hivemind.P2PDaemonError, OSError) as error:  # it died between its start and ours
-        await p2p.shutdown()
+    except (hivemind.P2PDaemonError, OSError, EOFError) as error:  # it died between its start and ours; too late is an OSError
+        await _end(p2p)
         raise SwarmError(
             "The network process ended while it started.", "Look at the page Help, or run `waggle doctor`."
         ) from error
     except BaseException:
-        await p2p.shutdown()  # also when cancelled: p2pd must not outlive the attempt
+        await _end(p2p)  # also when cancelled: p2pd must not outlive the attempt
         raise
+
+
+async def _end(p2p: Any) -> None:
+    """End p2pd, by force if it does not listen."""
+    child, control = p2p._child, p2p._client.control
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await p2p.shutdown()
+    except TimeoutError:  # it ignores the polite signal
+        with suppress(ProcessLookupError):  # it has ended just now
+            child.kill()
+        await child.wait()
+    # Where p2pd went first these have failed over it, and nobody else asks them how they ended.
+    await asyncio.gather(p2p._reader_task, control._read_task, control._write_task, return_exceptions=True)
+    await child.stdout.read()  # to its end, or the pipe would outlive the loop
 
 
 def _listeners(host: str, port: int) -> list[str]:
