@@ -19,6 +19,7 @@ from typing import Any
 
 from waggle.errors import SwarmError
 from waggle.memory import held_by
+from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import STORER, Guard
 from waggle.swarm.identity import Identity
@@ -40,9 +41,6 @@ PING_S = 3.0
 LAST_BREATH_S = 1.0  # of p2pd, whose connection to us ends before it does
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
-RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
-# Of one circuit, whose ends need be no nodes of ours. p2pd would take 16 MiB for each way of it, and carry 4 GiB.
-RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
 ENDING = "use of closed network connection"  # what p2pd calls an error when it is told to end
 
 log = logging.getLogger(__name__)
@@ -241,21 +239,25 @@ async def open_dht(
     """
     require_port(options.host, port)
     hivemind = load_hivemind()
-    try:
-        p2p = await _limited(hivemind.P2P, services, options).create(
-            host_maddrs=_listeners(options.host, port),
-            identity_path=str(identity.path),
-            check_if_identity_free=False,  # would start a second daemon
-            nat_port_map=options.upnp,
-            force_reachability="private" if relays else "public" if options.relay else None,
-            use_auto_relay=bool(relays),
-            trusted_relays=list(relays) or None,
-            startup_timeout=START_S,
-        )
-    except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
-        raise SwarmError(
-            "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
-        ) from error
+
+    async def start() -> Any:
+        try:
+            return await _limited(hivemind.P2P, services, options).create(
+                host_maddrs=_listeners(options.host, port),
+                identity_path=str(identity.path),
+                check_if_identity_free=False,  # would start a second daemon
+                nat_port_map=options.upnp,
+                force_reachability="private" if relays else "public" if options.relay else None,
+                use_auto_relay=bool(relays),
+                trusted_relays=list(relays) or None,
+                startup_timeout=START_S,
+            )
+        except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
+            raise SwarmError(
+                "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
+            ) from error
+
+    p2p = await (relaying.started(hivemind, start, _end) if options.relay else start())
     try:
         control = p2p._client.control
         control._pending_calls, control._handler_tasks = OpenCalls(), Answering()
@@ -346,12 +348,7 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
         @staticmethod
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery p2pd looks for relays among all peers, for three minutes, before it asks those it was given.
-            relaying = {
-                "relayService": True, "relayMaxReservations": RESERVATIONS, "relayMaxCircuits": CIRCUITS,
-                "relayBufferSize": RELAY_BUFFER, "relayDataLimit": RELAYED,
-            }  # fmt: skip
-            service = relaying if options.relay else {"relayService": False}
-            return p2p._make_process_args(*arguments, relayDiscovery=False, **service, **named)
+            return p2p._make_process_args(*arguments, relayDiscovery=False, **relaying.arguments(options.relay), **named)
 
         @staticmethod
         def _log_p2pd_message(line: str) -> None:
