@@ -10,6 +10,7 @@ from waggle.swarm.trust import (
     DOUBT_S,
     FORGIVEN_S,
     KNOWN_FROM,
+    MAX_ABSENT,
     MAX_PEERS,
     MOST_STRIKES,
     TRUSTED_FROM,
@@ -81,6 +82,42 @@ def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> N
     trust.connected({here[-1]: ("relay", "relay")})
 
     assert {peer.id for peer in trust.all() if peer.connection != "gone"} == {here[-1]}
+
+
+def absent_friends() -> Trust:
+    """Every place taken by trusted peers that were never seen again."""
+    now = 0.0
+    trust = Trust(clock=lambda: now)
+    for i in range(MAX_PEERS):
+        now = float(i)
+        be_of_use(trust, i.to_bytes(38, "big"))
+    assert len(trust.trusted()) == MAX_PEERS
+    now += 365 * 86_400
+    return trust
+
+
+def test_trusted_peers_that_never_return_keep_half_of_the_places_and_newcomers_are_trusted_in_the_others() -> None:
+    trust = absent_friends()
+    newcomers = [(1000 + i).to_bytes(38, "big") for i in range(20)]
+    for number in range(KNOWN_FROM):
+        for peer in newcomers:  # whether or not they are connected, one after the other
+            trust.received(peer, number, "m", [judged(1, index) for index in range(TRUSTED_FROM)])
+    assert trust.trusted() > set(newcomers)
+    crowd = [(2000 + i).to_bytes(38, "big") for i in range(MAX_PEERS)]
+    trust.connected(dict.fromkeys(crowd, ("direct", "")))
+    assert trust.welcome() == set(crowd[: MAX_PEERS - MAX_ABSENT])
+    longest_seen = {i.to_bytes(38, "big") for i in range(MAX_PEERS - MAX_ABSENT + 20, MAX_PEERS)}
+    assert trust.trusted() == longest_seen | set(newcomers)
+
+
+def test_the_next_newcomer_does_not_lift_the_doubt_about_the_one_before_where_trusted_peers_never_return() -> None:
+    trust = absent_friends()
+    newcomers = [(1000 + i).to_bytes(38, "big") for i in range(20)]
+    for peer in newcomers:
+        trust.rejected(peer, "too long")
+        trust.rejected(peer, "too long")
+    assert trust.avoided() == set(newcomers)
+    assert {trust.of(peer).strikes for peer in newcomers} == {2}
 
 
 def test_who_is_connected_is_forgotten_after_who_is_gone() -> None:

@@ -14,6 +14,7 @@ from waggle.swarm.sources import RELAYED, Route
 from waggle.tasks.group import NEWCOMERS, JudgedGroup
 
 MAX_PEERS = 500
+MAX_ABSENT = MAX_PEERS // 2  # trusted peers that are gone: many never return, and newcomers need places as well
 KNOWN_FROM = 3  # records that were judged here: up to then a peer is a newcomer
 TRUSTED_FROM = 8  # groups of use, and
 TRUSTED_SHARE = 20  # as many times those refused, and
@@ -91,7 +92,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Trust:
     """The standing of at most 500 peers. Those gone are forgotten first, the longest unseen of them before others, those of use
-    later, a person's choices last.
+    later, a person's choices last. Where more than half of the places are of those of use who are gone, these make room first.
 
     Thread-safe."""
 
@@ -182,8 +183,7 @@ class Trust:
                 route, source = peers.get(peer.id, ("gone", peer.source))
                 self._keep(peer, connection=route, source=source)
             new = [peer_id for peer_id in peers if peer_id not in self._peers]
-            gone = sorted(filter(_is_spare, self._peers.values()), key=lambda each: each.seen_at)
-            for peer in gone[: max(0, len(self._peers) + len(new) - MAX_PEERS)]:
+            for peer in self._spare()[: max(0, len(self._peers) + len(new) - MAX_PEERS)]:
                 self._forget(peer.id)
             for peer_id in new[: max(0, MAX_PEERS - len(self._peers))]:
                 route, source = peers[peer_id]
@@ -260,14 +260,19 @@ class Trust:
         self._peers[peer.id] = after
         self._changed[peer.id] = None
         if len(self._peers) > MAX_PEERS:
-            others = (each for each in self._peers.values() if each.id != peer.id)
-            least = min(others, key=lambda each: (bool(each.choice), each.trusted, each.connection != "gone", each.seen_at))
-            self._forget(least.id)
+            others = [each for each in self._peers.values() if each.id != peer.id]
+            spare = [each for each in self._spare() if each.id != peer.id] or sorted(
+                others, key=lambda each: (bool(each.choice), each.trusted, each.connection != "gone", each.seen_at)
+            )
+            self._forget(spare[0].id)
+
+    def _spare(self) -> list[Standing]:
+        """Who of those gone makes room for others, the first to do so first."""
+        gone = [peer for peer in self._peers.values() if peer.connection == "gone" and not peer.choice]
+        gone.sort(key=lambda peer: peer.seen_at)
+        trusted = [peer for peer in gone if peer.trusted]
+        return trusted[: max(0, len(trusted) - MAX_ABSENT)] + [peer for peer in gone if not peer.trusted]
 
     def _forget(self, peer_id: bytes) -> None:
         del self._peers[peer_id]
         self._told.pop(peer_id, None)
-
-
-def _is_spare(peer: Standing) -> bool:
-    return peer.connection == "gone" and not peer.choice and not peer.trusted
