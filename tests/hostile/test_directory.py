@@ -2,9 +2,11 @@
 
 import asyncio
 import importlib
+import itertools
 import os
+import random
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from waggle.swarm.address import peer_of
 from waggle.swarm.dht import NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.neighbours import Neighbours
 from waggle.swarm.services import CALLS_BURST, Limits, Services
 from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
@@ -34,6 +37,16 @@ def stub(attacker: Dht, victim: Dht) -> Any:
 
 def made_up_peer() -> Any:
     return hivemind.PeerID(b"\x00\x24\x08\x01\x12\x20" + os.urandom(32))
+
+
+async def everybody(_peer: Any) -> bool:
+    return True
+
+
+def near(folder: Path, name: str) -> Identity:
+    """One of 32 names is as near to the key as this one: made in no time."""
+    key, names = hivemind.DHTID.generate(KEY), (fresh_identity(folder, f"{name} {number}") for number in itertools.count())
+    return next(each for each in names if key.xor_distance(hivemind.node_id_of(hivemind.PeerID(each.peer_id))) < 2**155)
 
 
 def peers_of(dht: Dht) -> set[bytes]:
@@ -68,6 +81,7 @@ async def test_an_answer_from_another_id_is_kept_under_none(tmp_path: Path) -> N
 async def test_neighbours_under_made_up_ids_are_not_looked_for_and_no_crowd_of_them_is(tmp_path: Path) -> None:
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        one._node.protocol.neighbours = Neighbours(everybody)
         key, crowd = hivemind.DHTID.generate(KEY), [made_up_peer() for _ in range(3 * NEIGHBOURS)]
         named = [(hivemind.DHTID(key ^ 1), crowd[0]), *((hivemind.node_id_of(each), each) for each in crowd)]
         bad._node.protocol.routing_table.get_nearest_neighbors = lambda *_given, **_named: named
@@ -75,11 +89,47 @@ async def test_neighbours_under_made_up_ids_are_not_looked_for_and_no_crowd_of_t
         assert nearest == dict(named[1 : NEIGHBOURS + 1])
 
 
+async def test_names_near_a_key_that_are_nobodys_hide_nobody_from_a_search_and_are_not_remembered(tmp_path: Path) -> None:
+    honest, made_up = [fresh_identity(tmp_path, f"honest {number}") for number in range(6)], list[Any]()
+    crowd = [(hivemind.node_id_of(each), each) for each in (made_up_peer() for _ in range(4000))]
+    async with AsyncExitStack() as stack:
+        nodes = list[Dht]()
+        for each in honest:
+            nodes.append(await stack.enter_async_context(opened(each, Services(digest=CHARTER), *nodes)))
+        bad = await stack.enter_async_context(opened(near(tmp_path, "hostile"), NOTHING, *nodes))
+
+        def nobodies(key: Any, k: int, exclude: Any = None) -> list[Any]:
+            named = sorted(random.sample(crowd, 2000), key=lambda each: key.xor_distance(each[0]))[:k]
+            made_up.extend(each for _, each in named)
+            return named
+
+        bad._node.protocol.routing_table.get_nearest_neighbors = nobodies
+        for who, node in zip(honest, nodes, strict=True):
+            assert await node.announce(KEY, who.peer_id, *signed(who, time.time() + MAX_LIFETIME_S / 2))
+        for node in nodes:
+            assert (await node.read(KEY)).keys() == {who.peer_id for who in honest}
+            assert not node._node.blacklist.ban_counter.keys() & made_up
+        assert len(made_up) >= NEIGHBOURS
+
+
+async def test_who_is_named_and_there_is_met_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waggle.swarm.neighbours.WAIT_S", SOON)
+    honest, second, late = (fresh_identity(tmp_path, name) for name in ("honest", "second", "late"))
+    async with opened(honest) as one, opened(second, NOTHING, one) as two, opened(late, NOTHING, one) as three:
+        three._node.protocol.wait_timeout, key = SOON, hivemind.DHTID.generate(KEY)
+        named = [(hivemind.node_id_of(each), each) for each in (made_up_peer(), two._p2p.peer_id)]
+        one._node.protocol.routing_table.get_nearest_neighbors = lambda *_given, **_named: named
+        (_, nearest) = (await three._node.protocol.call_find(one._p2p.peer_id, [key]))[key]
+        assert nearest == dict(named[1:])
+        assert two._p2p.peer_id.to_bytes() in peers_of(three)
+
+
 async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_over_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest) as one, opened(hostile, NOTHING, one) as bad:
+        one._node.protocol.neighbours = Neighbours(everybody)
         key, friend, written = hivemind.DHTID.generate(KEY), made_up_peer(), list[int]()
         long = SimpleNamespace(to_bytes=lambda: bytes(20_000))
         named = [
@@ -105,10 +155,10 @@ async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeyp
     async with opened(fresh_identity(tmp_path, "honest")) as one:
         protocol = one._node.protocol
 
-        async def away(_peer: Any, _keys: Any) -> None:
-            return None
+        async def away(_peer: Any) -> bool:
+            return False
 
-        monkeypatch.setattr(protocol, "call_find", away)
+        monkeypatch.setattr(protocol, "is_there", away)
         for _ in range(5000):
             peer = made_up_peer()
             await protocol.update_routing_table(hivemind.node_id_of(peer), peer)

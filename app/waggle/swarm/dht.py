@@ -23,6 +23,7 @@ from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import STORER, Guard
 from waggle.swarm.identity import Identity
+from waggle.swarm.neighbours import Neighbours
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import Callback
 from waggle.swarm.services import Limits, Refused, Services
@@ -336,7 +337,7 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         bucket_size=NEIGHBOURS,
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
-    node.protocol.storage = hivemind.Storage(guard)
+    node.protocol.storage, node.protocol.neighbours = hivemind.Storage(guard), Neighbours(node.protocol.is_there)
     return node
 
 

@@ -195,21 +195,28 @@ def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
             if own not in table and len(bucket.replacement_nodes) >= self.bucket_size:
                 del table[next(iter(bucket.replacement_nodes))]
             longest_unseen = table.add_or_update_node(own, peer_id)
-            if longest_unseen is not None:  # asked so, and not by a ping: that fails on what a stranger may answer
-                task = asyncio.create_task(self.call_find(longest_unseen[1], [self.node_id]))
+            if longest_unseen is not None:
+                task = asyncio.create_task(self.is_there(longest_unseen[1]))
                 asked.add(task)
                 task.add_done_callback(asked.discard)
+
+    async def is_there(self: Any, peer: Any) -> bool:
+        """Asked so, and not by a ping: that fails on what a stranger may answer. Whom it names is not looked at."""
+        return await find(self, peer, [self.node_id]) is not None
 
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
         found = await find(self, peer, keys)
         for key, (value, nearest) in (found or {}).items():
             others = ((node_id, each) for node_id, each in nearest.items() if node_id != self.node_id)  # ends a search
             own = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
-            found[key] = value, dict(itertools.islice(own, self.bucket_size))
+            named = dict(itertools.islice(own, self.bucket_size))
+            strange = [each for node_id, each in named.items() if node_id not in self.routing_table]
+            absent = {*strange} - await self.neighbours.there(peer.to_bytes(), strange)
+            found[key] = value, {node_id: each for node_id, each in named.items() if each not in absent}
         return found
 
     asked: set[asyncio.Task[Any]] = set()
-    protocol.update_routing_table, protocol.call_find = update_routing_table, call_find
+    protocol.update_routing_table, protocol.call_find, protocol.is_there = update_routing_table, call_find, is_there
 
 
 def _read_few_neighbours(protocol: Any) -> None:
