@@ -368,7 +368,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
 
     full, left = asyncio.Event(), asyncio.Event()
     async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
-        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Admission(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
         await node.start()

@@ -496,7 +496,7 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
 
     ear = Ear()
     async with serve(lie, "127.0.0.1", 0) as server:
-        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         node = LightConnection(
             options(gateways=(address,)), identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None
         )
@@ -708,7 +708,7 @@ async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
             await node.close()
 
     async with serve(pretend, "127.0.0.1", 0) as server, lending(charter, lender) as (address, _):
-        assert await reach(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}") == "alone"
+        assert await reach(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway") == "alone"
         assert await reach(f"{address}#{text_of(lender.peer_id)}") == "connected"
         assert await reach(f"{address}#{text_of(impostor.peer_id)}") == "alone"  # it says itself that it is another one
     with pytest.raises(SwarmError, match="no peer's id"):
@@ -737,7 +737,7 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
         await connection.wait_closed()
 
     async with serve(welcome, "127.0.0.1", 0) as server:
-        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}#{text_of(lender.peer_id)}"
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway#{text_of(lender.peer_id)}"
         own = fresh_identity(tmp_path, "light")
         node = SwarmNode(options(gateways=(address,), light=True), charter, own, verifier, ear)
         try:
@@ -764,7 +764,7 @@ async def test_what_an_address_without_a_key_says_is_held_against_no_peer(charte
     async with serve(welcome, "127.0.0.1", 0) as server:
         own = fresh_identity(tmp_path, "light")
         node = LightConnection(
-            options(gateways=(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}",)), own, charter.digest,
+            options(gateways=(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway",)), own, charter.digest,
             Admission(charter, own.peer_id), ear, lambda: None, greeted=lambda peer_id, _: greeted.append(peer_id),
         )  # fmt: skip
         try:

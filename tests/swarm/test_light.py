@@ -31,3 +31,21 @@ async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive
         assert not any(task.done() for task in node._tasks)
     finally:
         await node.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["ws://a..b/gateway", "ws://host:99999/gateway", "ws://[::1/gateway", "wss://example.org", "http://example.org"]
+)
+async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anything_is_called(
+    identity: Identity, charter: Charter, address: str
+) -> None:
+    chosen = options(gateways=("ws://127.0.0.1:9/gateway", address), light=True)
+    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), Ear(), lambda: None)
+    try:
+        with pytest.raises(SwarmError, match="no gateway's address"):
+            await node.start()
+        assert node._tasks == []
+    finally:
+        await node.close()
+    with pytest.raises(SwarmError, match="no gateway's address"):
+        await light.fetch_charter(chosen, charter.digest)

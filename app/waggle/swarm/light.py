@@ -15,6 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from waggle.errors import CharterError, SwarmError
 from waggle.swarm import greeting
+from waggle.swarm.address import is_gateway
 from waggle.swarm.admission import Admission
 from waggle.swarm.connection import end, watch
 from waggle.swarm.dht import PeerAway
@@ -85,6 +86,8 @@ def _client() -> httpx2.AsyncClient:
 def _pinned(address: str) -> tuple[str, bytes]:
     """Where a gateway is, and whose key it must have: wss://example.org/gateway#12D3... Raises SwarmError; empty: anybody's."""
     where, _, who = address.partition("#")
+    if not is_gateway(where):
+        raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
     try:
         return where, peer_id_of(who) if who else b""
     except ValueError as error:
@@ -154,8 +157,6 @@ class LightConnection:
         """Begin to call the gateways; raises SwarmError for an address that is none."""
         addresses = self._options.gateways[:MAX_GATEWAYS]
         for address in addresses:
-            if not address.startswith(("ws://", "wss://")):
-                raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
             _pinned(address)
         self._say("connecting" if addresses else "alone")
         self._tasks = [asyncio.create_task(self._keep(address)) for address in addresses]
