@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
 from swarm.live import SOON, Ear, Start, answered, fresh_identity, options, question_ids
-from swarm.test_gateway import asked, introduce, lending
+from swarm.test_gateway import announcing, asked, introduce, lending
 from swarm.test_marking import exam, of, truths
 from waggle.swarm import announcement as announcements
 from waggle.swarm import dht as dhts
@@ -426,3 +426,19 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
         stack.push_async_callback(relayed.close)
         await relayed.connect((await lender.node.addresses())[0])
         assert await relayed.pull(lender.identity.peer_id, ask.sha256, SOON) == blob
+
+
+async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway_whatever_strangers_announce(
+    start: Start, charter: Charter, tmp_path: Path
+) -> None:
+    lender, stranger = await start("lender", web_port=0, gateway=True), fresh_identity(tmp_path, "stranger")
+    doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True}
+    light = await start("light", web_port=0, gateway=True, **doors)
+    await light.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    (gate,) = light.node._connection.dht.open.values()  # type: ignore[attr-defined]
+    with suppress(InvalidStatus):  # it serves nobody
+        async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
+            await introduce(connection, stranger)
+            await connection.recv()
+            await asked(connection, announcing(charter, stranger))
+    assert (await gate.ask(Directory)).listed == ()

@@ -134,7 +134,8 @@ class SwarmNode:
         )  # fmt: skip
 
     def _page(self) -> Web:
-        serve = self._gateway.serve if self._options.gateway else None
+        # Whoever takes part through a gateway has one name there: what it announced for others would end its own connection.
+        serve = self._gateway.serve if self._options.gateway and not is_light(self._options) else None
         return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:

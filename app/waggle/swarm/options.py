@@ -19,7 +19,7 @@ class SwarmOptions:
     key: bytes = field(default=b"", repr=False)  # of a private swarm
     web_host: str = "127.0.0.1"
     web_port: int | None = None  # of the status page; None: none, 0: any free one
-    gateway: bool = False  # serve light clients there
+    gateway: bool = False  # serve light clients there; not where it is light itself
     gateways: tuple[str, ...] = ()  # ws:// or wss://, to take part through where peers cannot be reached
     light: bool = False  # do so in any case
     leaderboard: bool = False  # publish one's answers to each epoch's exam, and mark those of peers
