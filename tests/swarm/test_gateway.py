@@ -686,6 +686,34 @@ async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
             await node.close()
 
 
+async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lender, ear, visits = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Queue[None]()
+    greet = gateway.Gateway._greet
+
+    async def counted(self: gateway.Gateway, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
+        visits.put_nowait(None)
+        return await greet(self, connection)
+
+    monkeypatch.setattr(gateway.Gateway, "_greet", counted)
+    async with lending(charter, lender) as (address, _), asyncio.timeout(SOON):
+        chosen = options(gateways=(address, f"{address}#{text_of(lender.peer_id)}", address))
+        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+        try:
+            await node.start()
+            for _ in range(4):  # both at once, and whichever was closed again
+                await visits.get()
+            told, open_ = len(ear.heard), dict(node.dht.open)
+            for _ in range(6):
+                await visits.get()
+            assert node.dht.open == open_
+            assert len(open_) == 1
+            assert ear.heard[told:] == []
+        finally:
+            await node.close()
+
+
 async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:

@@ -155,7 +155,7 @@ class LightConnection:
 
     async def start(self) -> None:
         """Begin to call the gateways; raises SwarmError for an address that is none."""
-        addresses = self._options.gateways[:MAX_GATEWAYS]
+        addresses = tuple(dict.fromkeys(self._options.gateways))[:MAX_GATEWAYS]
         for address in addresses:
             _pinned(address)
         self._say("connecting" if addresses else "alone")
@@ -204,6 +204,8 @@ class LightConnection:
         welcome = _welcome.decode(await connection.recv(decode=False))
         if who and welcome.peer_id != who:
             raise PeerAway("another gateway than the address names")
+        if welcome.peer_id in {gate.peer_id for gate in self._gates.open.values()}:
+            raise PeerAway("a gateway that is open by another address")  # of two with one name it closes the older
         if refusal := greeting.refusal(welcome, self._charter):
             if who:  # else anybody may say this of anybody
                 self._greeted(welcome.peer_id, refusal)
