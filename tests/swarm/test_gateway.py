@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from waggle.errors import CharterError, SwarmError
 from waggle.settings import Settings, Swarm
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, gates, gateway, light
-from waggle.swarm.admission import Admission
+from waggle.swarm.admission import Admission, issue, new_key, public_of
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.board import Board
 from waggle.swarm.dht import PeerAway
@@ -140,7 +140,9 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
 
 
 @asynccontextmanager
-async def lending(charter: Charter, lender: Identity, **changes: object) -> AsyncIterator[tuple[str, gateway.Gateway]]:
+async def lending(
+    charter: Charter, lender: Identity, key: bytes = b"", **changes: object
+) -> AsyncIterator[tuple[str, gateway.Gateway]]:
     """A gateway of a swarm where nobody is, and its address."""
 
     async def nobody(*_: object) -> dict[bytes, bytes]:
@@ -151,7 +153,7 @@ async def lending(charter: Charter, lender: Identity, **changes: object) -> Asyn
         "tell": lambda source, size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip
-    made = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id), **ways)  # type: ignore[arg-type]
+    made = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
     web = Web(lambda: Board(charter).status(()), made.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
@@ -714,33 +716,98 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
             await node.close()
 
 
+@asynccontextmanager
+async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Somebody who says these two words to whoever comes, and all that is said to it."""
+    heard: list[bytes] = []
+
+    async def say(connection: ServerConnection) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            await connection.send(first)
+            async for message in connection:
+                heard.append(bytes(message))  # type: ignore[arg-type]
+                await connection.send(then(heard[0]))
+
+    async with serve(say, "127.0.0.1", 0) as server:
+        yield f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway", heard
+
+
+async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"") -> str:
+    """Whether a light client is let in, and lets the gateway be one."""
+    ear = Ear()
+    chosen, member = options(gateways=(address,), rejoin=SOON), Admission(swarm, who.peer_id, key)
+    node = LightConnection(chosen, who, swarm.digest, member, ear, lambda: None)
+    try:
+        await node.start()
+        return (await ear.hear(ReachFound, lambda news: news.reach != "connecting")).reach
+    finally:
+        await node.close()
+
+
+async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    key, outsider, member = new_key(), fresh_identity(tmp_path, "outsider"), fresh_identity(tmp_path, "member")
+    private = msgspec.structs.replace(charter, admission=public_of(key))
+
+    def welcome(*certificate: bytes) -> bytes:
+        return msgspec.msgpack.encode([charters.PROTOCOL, outsider.peer_id, private.digest, bytes(32), "9.0", *certificate])
+
+    def prove(hello: bytes) -> bytes:
+        signature = msgspec.msgpack.decode(hello, type=gateway.Hello).signature
+        return outsider.sign(gateway.PROOF, signature)
+
+    until = time.time() + 3600
+    anothers = welcome(issue(key, private.digest, member.peer_id, until))
+    made_up = welcome(issue(new_key(), private.digest, outsider.peer_id, until))
+    for first in (welcome(), welcome(b""), anothers, made_up):
+        async with saying(first, prove) as (address, heard):
+            assert await reached(address, private, identity, key) == "alone"
+            assert heard == []
+    async with lending(private, member, key) as (address, _):
+        assert await reached(address, private, identity, key) == "connected"
+
+
+async def test_what_a_client_and_a_member_once_said_opens_no_second_door_for_whoever_heard_it(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    key, said = new_key(), list[bytes]()
+    private = msgspec.structs.replace(charter, admission=public_of(key))
+
+    async def listen(client: ServerConnection) -> None:
+        async with connect(address) as member:
+            for hears, says in ((client, member), (member, client), (client, member)):
+                said.append(bytes(await says.recv()))  # type: ignore[arg-type]
+                await hears.send(said[-1])
+            await client.wait_closed()
+
+    member = fresh_identity(tmp_path, "member")
+    async with lending(private, member, key) as (address, _), serve(listen, "127.0.0.1", 0) as between:
+        way = f"ws://127.0.0.1:{next(iter(between.sockets)).getsockname()[1]}/gateway"
+        assert await reached(way, private, identity, key) == "connected", "what passes all on is not noticed"
+    welcome, hello, proof = said
+    async with saying(welcome, lambda _: proof) as (address, heard):
+        assert await reached(address, private, identity, key) == "alone"
+    assert len(heard) == 1
+    assert heard != [hello]
+
+
 async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     lender, impostor = fresh_identity(tmp_path, "lender"), fresh_identity(tmp_path, "impostor")
 
-    async def pretend(connection: ServerConnection) -> None:
-        await connection.send(msgspec.msgpack.encode(gateway.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
-        hello = msgspec.msgpack.decode(await connection.recv(), type=gateway.Hello)
-        await connection.send(impostor.sign(gateway.PROOF, hello.signature))
-        await connection.wait_closed()
+    def pretend(hello: bytes) -> bytes:
+        return impostor.sign(gateway.PROOF, msgspec.msgpack.decode(hello, type=gateway.Hello).signature)
 
-    async def reach(address: str) -> str:
-        ear = Ear()
-        chosen = options(gateways=(address,))
-        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
-        try:
-            await node.start()
-            return (await ear.hear(ReachFound, lambda news: news.reach != "connecting")).reach
-        finally:
-            await node.close()
-
-    async with serve(pretend, "127.0.0.1", 0) as server, lending(charter, lender) as (address, _):
-        assert await reach(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway") == "alone"
-        assert await reach(f"{address}#{text_of(lender.peer_id)}") == "connected"
-        assert await reach(f"{address}#{text_of(impostor.peer_id)}") == "alone"  # it says itself that it is another one
+    welcome = msgspec.msgpack.encode(gateway.Welcome(1, lender.peer_id, charter.digest, bytes(32)))
+    async with saying(welcome, pretend) as (theirs, _), lending(charter, lender) as (address, _):
+        assert await reached(theirs, charter, identity) == "alone"
+        assert await reached(f"{address}#{text_of(lender.peer_id)}", charter, identity) == "connected"
+        says_another = f"{address}#{text_of(impostor.peer_id)}"
+        assert await reached(says_another, charter, identity) == "alone"
     with pytest.raises(SwarmError, match="no peer's id"):
-        await reach("wss://example.org/gateway#nonsense")
+        await reached("wss://example.org/gateway#nonsense", charter, identity)
 
 
 @pytest.mark.parametrize(
@@ -755,7 +822,7 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
     charter: Charter, verifier: Verifier, tmp_path: Path, protocol: int, same: bool, says: str
 ) -> None:
     lender, ear = fresh_identity(tmp_path, "lender"), Ear()
-    first = [protocol, lender.peer_id, charter.digest if same else bytes(32), bytes(32), "9.0", {"more": 1}]
+    first = [protocol, lender.peer_id, charter.digest if same else bytes(32), bytes(32), "9.0", b"", {"more": 1}]
 
     async def welcome(connection: ServerConnection) -> None:
         await connection.send(msgspec.msgpack.encode(first))

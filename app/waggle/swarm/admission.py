@@ -1,7 +1,8 @@
 """Admission: who may take part in a swarm. Everybody, or whoever holds the key that a private swarm's invites carry.
 
-A holder signs itself a certificate (charter, peer id, expiry) and shows it with announcements and pulls. An invite cannot be
-taken back: to shut somebody out, the others begin a new charter. What stands in the directory is no secret, only the texts are.
+A holder signs itself a certificate (charter, peer id, expiry) and shows it with announcements and pulls, and as a gateway. An
+invite cannot be taken back: to shut somebody out, the others begin a new charter. What stands in the directory is no secret,
+only the texts are.
 """
 
 import os

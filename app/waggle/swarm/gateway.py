@@ -1,7 +1,8 @@
 """The gateway: serves light clients, which reach nothing but a WebSocket, with the directory and with payloads.
 
 It can withhold, not forge: announcements are signed by their origins, payloads are named by their hash. A client shows first
-that its key is its own, and then the gateway that its own is; what the client may use here is counted by that key.
+that its key is its own, and then the gateway that its own is; what the client may use here is counted by that key. In a private
+swarm both show that they are members. Whoever passes all of this on between the two reads what they say: nothing here is hidden.
 """
 
 import asyncio
@@ -53,6 +54,7 @@ PATIENCE_S = 4.0  # for one pull on its behalf
 
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 Digest = announcements.Digest
+Certificate = Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
@@ -63,14 +65,19 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     charter: Digest
     nonce: Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
     version: greeting.Version = ""
+    certificate: Certificate = b""  # of a private swarm
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The client's first word. `signature` is over gateway | nonce: it opens that one door, once."""
+    """The client's first word. `signature` is over gateway | nonce | own nonce: it opens that one door, once.
+
+    So does the gateway's proof, where the client says a nonce of its own. Older gateways know none.
+    """
 
     peer_id: PeerId
-    certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
+    certificate: Certificate
     signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
+    nonce: Annotated[bytes, msgspec.Meta(max_length=NONCE_BYTES)] = b""
 
 
 class Directory(msgspec.Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
@@ -234,9 +241,10 @@ class Gateway:
         if source and not self._greetings.allows(source.encode()):
             raise BadRecord("too many from there")
         nonce = os.urandom(NONCE_BYTES)
-        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, self._peer_id, self._charter, nonce, greeting.OURS)))
+        welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, greeting.OURS, self._admission.certificate())
+        await connection.send(msgspec.msgpack.encode(welcome))
         hello = _hello.decode(await connection.recv(decode=False))
-        if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce, hello.signature):
+        if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce + hello.nonce, hello.signature):
             raise BadRecord("not its key")
         if not self._admission.admits(hello.peer_id, hello.certificate):
             raise BadRecord("no member of this private swarm")

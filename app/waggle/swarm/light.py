@@ -4,6 +4,7 @@ It keeps the gateways open; what is asked of them is in gates.
 """
 
 import asyncio
+import os
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from waggle.swarm.admission import Admission
 from waggle.swarm.connection import end, watch
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.gates import CALL_S, FAILURES, Gate, Gates
-from waggle.swarm.gateway import DOMAIN, PROOF, Hello, Welcome
+from waggle.swarm.gateway import DOMAIN, NONCE_BYTES, PROOF, Hello, Welcome
 from waggle.swarm.identity import Identity, peer_id_of, verify
 from waggle.swarm.invite import MAX_GATEWAYS
 from waggle.swarm.news import News, Reach, ReachFound
@@ -210,8 +211,13 @@ class LightConnection:
             if who:  # else anybody may say this of anybody
                 self._greeted(welcome.peer_id, refusal)
             raise PeerAway(f"a gateway that {refusal}")
-        signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce)
-        await connection.send(msgspec.msgpack.encode(Hello(self._identity.peer_id, self._admission.certificate(), signature)))
+        if not self._admission.admits(welcome.peer_id, welcome.certificate):
+            raise PeerAway("a gateway that is no member of this private swarm")
+        # Our own nonce, or whoever has seen us here could show both again. Gateways older than certificates know none.
+        nonce = os.urandom(NONCE_BYTES) if welcome.certificate else b""
+        signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce + nonce)
+        hello = msgspec.structs.astuple(Hello(self._identity.peer_id, self._admission.certificate(), signature, nonce))
+        await connection.send(msgspec.msgpack.encode(hello if nonce else hello[:-1]))
         if not verify(welcome.peer_id, PROOF, signature, await connection.recv(decode=False)):
             raise PeerAway("a gateway that is not who it says")
         self._greeted(welcome.peer_id, "")
