@@ -37,12 +37,21 @@ def test_another_passphrase_opens_nothing(tmp_path):
         backup.open_(blob, "correct horse batterY")
 
 
-def test_a_backup_that_names_somebody_else_is_noticed(tmp_path):
+@pytest.mark.parametrize("line", [1, 2], ids=["by another name", "by another key"])
+def test_a_backup_that_names_somebody_else_is_noticed(tmp_path, line):
     mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
     lines = backup.seal(mine, WORDS).decode().splitlines()
-    lines[2] = f"peer: {identity.text_of(other.peer_id)}"
+    lines[line] = ("name: Somebody Else", f"peer: {identity.text_of(other.peer_id)}")[line - 1]
     with pytest.raises(IdentityError, match="was changed"):
         backup.open_("\n".join(lines).encode(), WORDS)
+
+
+def test_a_backup_opens_where_names_are_made_of_other_words(tmp_path, monkeypatch):
+    mine = fresh_identity(tmp_path, "mine")
+    blob, name = backup.seal(mine, WORDS), identity.name_of(mine.peer_id)
+    monkeypatch.setattr(identity, "ADJECTIVES", ("Newest",))
+    assert identity.name_of(mine.peer_id) != name
+    assert backup.open_(blob, WORDS).peer_id == mine.peer_id
 
 
 @pytest.mark.parametrize("blob", [b"", b"hello", b"\xff" * 5000, backup.HEAD.encode() + b"\nname: x\npeer: y\n\nAAAA\n"])

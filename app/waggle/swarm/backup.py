@@ -44,7 +44,7 @@ def seal(who: Identity, passphrase: str) -> bytes:
         content = who.path.read_bytes()
     except OSError as error:
         raise IdentityError(f"The identity file {who.path} cannot be opened.", "Check who owns it and its folder.") from error
-    head = _head(who.peer_id)
+    head = _head(name_of(who.peer_id), text_of(who.peer_id))
     salt, nonce = os.urandom(SALT), os.urandom(NONCE)
     sealed = ChaCha20Poly1305(_key(passphrase, salt)).encrypt(nonce, content, head.encode())
     return f"{head}\n{base64.encodebytes(salt + nonce + sealed).decode()}".encode()
@@ -59,7 +59,7 @@ def open_(blob: bytes, passphrase: str) -> Opened:
         peer_id = identity.peer_id_of(found[2])
         packed = base64.b64decode(found[3], validate=False)
         salt, nonce, sealed = packed[:SALT], packed[SALT : SALT + NONCE], packed[SALT + NONCE :]
-        content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(peer_id).encode())
+        content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(found[1], found[2]).encode())
     except InvalidTag as error:
         raise IdentityError("This passphrase does not open the backup, or the backup was changed.", "Try again.") from error
     except ValueError as error:
@@ -119,8 +119,8 @@ def put_back(path: Path, content: bytes | None) -> Path | None:
     return aside if had else None
 
 
-def _head(peer_id: bytes) -> str:
-    return f"{HEAD}\nname: {name_of(peer_id)}\npeer: {text_of(peer_id)}\n"
+def _head(name: str, peer: str) -> str:
+    return f"{HEAD}\nname: {name}\npeer: {peer}\n"
 
 
 def _key(passphrase: str, salt: bytes) -> bytes:
