@@ -18,8 +18,8 @@ from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.policy.checkpoint import Saved
-from waggle.protocol import events
-from waggle.protocol.state import State, apply
+from waggle.protocol import events, wire
+from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.fakes import FakePolicy
 from waggle.swarm.identity import text_of
@@ -76,6 +76,20 @@ class Asleep(FakePolicy):
     def sample(self, prompts, uniforms, params):
         self.now += 8 * 3600.0
         return super().sample(prompts, uniforms, params)
+
+
+class Numberless(FakePolicy):
+    """A model whose logits are no numbers any more."""
+
+    def sample(self, prompts, uniforms, params):
+        rows = super().sample(prompts, uniforms, params)
+        return [[replace(one, logp=one.logp * np.nan) for one in row] for row in rows]
+
+    def logprobs(self, texts, temperature):
+        return [one * np.nan for one in super().logprobs(texts, temperature)]
+
+    def step(self, batches, params):
+        return replace(super().step(batches, params), loss=float("inf"), gradient_norm=float("nan"))
 
 
 def contribute(
@@ -220,6 +234,17 @@ def test_of_a_long_text_as_much_is_told_as_a_window_shows(verifier, questions, t
     (grown,), (judged,) = kept.of(events.CompletionsGrew), kept.of(events.GroupsJudged)
     assert {text for _, _, text, _ in grown.rows} == {"just"}
     assert {one.text for group in judged.groups for one in group.completions} == {"just"}
+
+
+def test_what_a_model_says_that_computes_no_numbers_any_more_can_be_read(verifier, questions, tmp_path):
+    me = node(verifier, pool=[external(number) for number in range(4)])
+    kept = contribute(tmp_path, replace(me, policy=Numberless(LINES)), questions, rounds=2)
+    state = State()
+    for event in kept.told:
+        assert wire.event(wire.line(event)) == event
+        state = apply(state, event)
+    assert wire.event(wire.line(Snapshot(state=state))) == Snapshot(state=state)
+    assert [one.metrics.entropy for one in kept.history.told().rounds] == [0.0, 0.0]
 
 
 def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):

@@ -1,5 +1,6 @@
 """Turns what a round yields into the events a window reads."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -107,17 +108,17 @@ def _group(group: Group, question: Question, titles: Titles, most: int = LONGEST
 
 
 def _metrics(stage: sapo.Learned, own: sapo.Judged) -> events.Metrics:
-    written = events.Metrics(
-        entropy=own.entropy,
-        completion_tokens=own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),
-        learning_rate=stage.learning_rate,
-    )
-    if stage.metrics is None:
-        return written
-    return msgspec.structs.replace(
-        written,
-        loss=stage.metrics.loss,
-        clip_fraction=stage.metrics.clip_fraction,
-        gradient_norm=stage.metrics.gradient_norm,
-        external_share=stage.external_share,
-    )
+    told = {
+        "entropy": own.entropy,
+        "completion_tokens": own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),
+        "learning_rate": stage.learning_rate,
+    }
+    if stage.metrics is not None:
+        told |= {
+            "loss": stage.metrics.loss,
+            "clip_fraction": stage.metrics.clip_fraction,
+            "gradient_norm": stage.metrics.gradient_norm,
+            "external_share": stage.external_share,
+        }
+    # of a model that computes no numbers: JSON has none for them either, and a line that says null is not heard
+    return events.Metrics(**{name: value if math.isfinite(value) else 0.0 for name, value in told.items()})
