@@ -6,6 +6,7 @@ from typing import get_args
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
@@ -156,6 +157,16 @@ def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
     choices.hear(State(settings=dark, after_restart=("swarm.port",)))
     assert choices.settings == dark
     assert choices.after_restart == ("swarm.port",)
+
+
+def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something_anew(tmp_path: Path) -> None:
+    choices, ended = Choices(tmp_path / "settings.toml"), State(phase="stopped", settings=settings.Settings())
+    choices.hear(ended)
+    choices.set({"window.theme": "dark", "when.idle_minutes": 7})
+    choices.hear(replace(ended, at=60.0))  # a minute goes by
+    assert (choices.settings.window.theme, choices.settings.when.idle_minutes) == ("dark", 7)
+    choices.hear(replace(ended, settings=settings.Settings()))  # another engine runs, without what was set
+    assert choices.settings == settings.Settings()
 
 
 def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:

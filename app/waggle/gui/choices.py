@@ -29,6 +29,7 @@ class Choices(QObject):
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
+        self._heard: Settings | None = None  # last, from an engine that may be gone
         if path is not None:
             with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
                 self.settings = settings.read(path, overrides)
@@ -50,9 +51,12 @@ class Choices(QObject):
         self.changed.emit()
 
     def hear(self, state: State) -> None:
-        """What the engine says the settings are."""
+        """What the engine says the settings are; what it said before is no news, and was perhaps changed since it ended."""
         if state.settings is None or self._path is None:
             return
+        if state.settings is self._heard and state.after_restart == self.after_restart:
+            return
+        self._heard = state.settings
         if (state.settings, state.after_restart) != (self.settings, self.after_restart):
             self.settings, self.after_restart = state.settings, state.after_restart
             self.changed.emit()
