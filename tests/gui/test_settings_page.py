@@ -169,6 +169,27 @@ def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something
     assert choices.settings == settings.Settings()
 
 
+def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_the_window_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(here := '[computer]\nthreads = 2\n[window]\ntext_percent = 150\ntheme = "dark"\n')
+    choices, asked, said = Choices(path, far=True), list[AnyCommand](), list[str]()
+    choices.refused.connect(lambda title, advice: said.append(title))
+    own = choices.settings.window
+    assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
+    told = settings.Settings(computer=settings.Computer(threads=48))
+    choices.hear(State(settings=told))
+    assert choices.settings == replace(told, window=own)
+    choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
+    assert said == ["The other computer does not answer: nothing was changed."]
+    assert (choices.settings.computer.threads, path.read_text()) == (48, here)
+    choices.ask = lambda command: asked.append(command) is None
+    choices.set({"computer.threads": 32, "window.theme": "light"})
+    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"computer.threads": 32}]
+    assert (choices.settings.computer.threads, choices.settings.window.theme) == (48, "light"), "its engine did not say so yet"
+    assert settings.read(path).computer.threads == 2
+    assert settings.read(path).window == replace(own, theme="light")
+
+
 def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:
     page.profile._segments.choose(2)
     assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"

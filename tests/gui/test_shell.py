@@ -71,6 +71,17 @@ def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: 
     far.release()
 
 
+@pytest.mark.parametrize(("host", "kept"), [("", True), ("server", False)])
+def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, kept: bool
+) -> None:
+    made: list[Choices] = []
+    monkeypatch.setattr(app, "_first", lambda _look, _home, choices, _arguments: made.append(choices) or 0)
+    assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
+    made[0].set({"computer.threads": 2})
+    assert (tmp_path / "settings.toml").exists() == kept
+
+
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
     assert OnlyOne(tmp_path / "missing").claim()
 

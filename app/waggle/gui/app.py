@@ -53,7 +53,7 @@ def run(arguments: Arguments) -> int:
     app = application()
     motion.is_unwanted()  # by the time that something could move, the answer is there
     home = paths.home_in(arguments.home)
-    choices = Choices(home.settings, arguments.overrides)
+    choices = Choices(home.settings, arguments.overrides, far=bool(arguments.on))
     wanted = choices.settings.window
     language.use(language.chosen(wanted.language))
     look = Look(_theme(arguments.theme or wanted.theme), text_percent=wanted.text_percent)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
 from waggle import settings
@@ -13,26 +14,31 @@ from waggle.protocol.commands import AnyCommand, ChangeSettings, new_id
 from waggle.protocol.state import State
 from waggle.settings import Settings, Value
 
+OWN = "window."  # of whoever looks, wherever the engine runs
+
 
 class Choices(QObject):
     """`changed`: something is set differently, or a change was refused and is as it was; `refused` says why, in words.
 
-    Without a file, as in a replay, changes hold until the window is closed.
+    Without a file, as in a replay, changes hold until the window is closed. `far`: the engine runs on another computer, and of
+    the file here only what is the window's own counts.
     """
 
     changed = Signal()
     refused = Signal(str, str)
 
-    def __init__(self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None) -> None:
+    def __init__(
+        self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
+    ) -> None:
         super().__init__(parent)
-        self._path, self._overrides = path, overrides
+        self._path, self._overrides, self._far = path, overrides, far
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
         self._heard: Settings | None = None  # last, from an engine that may be gone
         if path is not None:
             with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
-                self.settings = settings.read(path, overrides)
+                self.settings = self._from_file(settings.read(path, overrides))
 
     def value(self, key: str) -> Value:
         return settings.value_of(self.settings, key)
@@ -42,10 +48,15 @@ class Choices(QObject):
 
     def set(self, values: Mapping[str, Value]) -> None:
         """Set `section.name` to values, None being the default; in force at once, or refused in words."""
-        if self._path is not None and self.ask(ChangeSettings(id=new_id(), values=dict(values))):
+        own = {key: value for key, value in values.items() if self._far and key.startswith(OWN)}
+        others = {key: value for key, value in values.items() if key not in own}
+        asked = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
+        if asked and not own:
             return  # the engine tells what came of it
         try:
-            self.settings = self._put(values)
+            if others and not asked and self._far:
+                raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
+            self.settings = self._put(own if asked else values)
         except SettingsError as error:
             self.refused.emit(error.title, error.advice)
         self.changed.emit()
@@ -57,13 +68,18 @@ class Choices(QObject):
         if state.settings is self._heard and state.after_restart == self.after_restart:
             return
         self._heard = state.settings
-        if (state.settings, state.after_restart) != (self.settings, self.after_restart):
-            self.settings, self.after_restart = state.settings, state.after_restart
+        told = replace(state.settings, window=self.settings.window) if self._far else state.settings
+        if (told, state.after_restart) != (self.settings, self.after_restart):
+            self.settings, self.after_restart = told, state.after_restart
             self.changed.emit()
+
+    def _from_file(self, kept: Settings) -> Settings:
+        """What the file here says, as far as it counts."""
+        return replace(self.settings, window=kept.window) if self._far else kept
 
     def _put(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:
-            return settings.change(self._path, values, self._overrides)
+            return self._from_file(settings.change(self._path, values, self._overrides))
         table = msgspec.to_builtins(self.settings)
         for key, value in values.items():
             section, _, name = key.partition(".")
