@@ -163,6 +163,17 @@ def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code):
     assert (done.returncode, done.stderr) == (code, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
+@pytest.mark.parametrize("program", ["-m waggle", "packaging/frozen_app.py"])
+def test_an_engine_without_any_stream_says_in_its_log_why_it_ended(tmp_path, program):
+    command = ["sh", "-c", f"exec {sys.executable} {program} engine --set nonsense=1 <&- >&- 2>&-"]
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert subprocess.run(command, check=False, env=environment).returncode == 1
+    logged = (tmp_path / "logs/waggle.log").read_text(encoding="utf-8")
+    assert "nonsense=1 is not of the form section.name=value." in logged
+    assert "Traceback" not in logged
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a disk that is always full is a file there")
 def test_what_a_full_disk_does_not_take_is_told(tmp_path):
     with open("/dev/full", "wb") as full:
