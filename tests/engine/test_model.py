@@ -12,7 +12,7 @@ from waggle import paths, resuming
 from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError, ModelMissing, Stopped
+from waggle.errors import HubAway, ModelError, ModelMissing, Stopped
 from waggle.policy import hub
 from waggle.protocol import events, wire
 from waggle.resuming import PIECE, TRIES
@@ -95,6 +95,32 @@ async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     await asyncio.sleep(0)  # what was told soon is told
     assert teller.state.seq < 1000
     assert teller.state.downloading.done >= 99_000
+    teller.close()
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes_on(tmp_path, monkeypatch, is_away):
+    stalls, goes_on = threading.Event(), threading.Event()
+
+    def fetch(_name, _cache, progress, **_options):
+        progress(1, 100)
+        stalls.set()
+        assert goes_on.wait(60)
+        if is_away:
+            raise HubAway("The hub cannot be reached.")
+        progress(100, 100)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(hub, "fetch", fetch)
+    teller = Teller(tmp_path)
+    life = Life(teller, patient=True)
+    assert await asyncio.to_thread(stalls.wait, 60)
+    await life.end()
+    told = teller.state.seq
+    goes_on.set()
+    await asyncio.to_thread(lambda: model.TURNS["bees/tiny"].acquire() and model.TURNS["bees/tiny"].release())  # it has ended
+    await asyncio.sleep(0)  # what was told soon is told
+    assert (teller.state.seq, life.warnings) == (told, [])
     teller.close()
 
 

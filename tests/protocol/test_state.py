@@ -165,7 +165,9 @@ def test_elsewhere_nobody_is_known_yet_and_no_question_stands():
 def test_a_download_is_over_when_preparing_goes_on():
     downloading = fold(e.Downloading(model="q", done=1, total=2))
     assert downloading.downloading.done == 1
-    for ends in (e.Preparing(part="p", done=0, parts=4), StartedAgain(reason="Going on."), e.EngineGone(code=9, restarts=1)):
+    for ends in (
+        e.Preparing(part="p", done=0, parts=4), StartedAgain(reason="Going on."), e.EngineGone(code=9, restarts=1), ready("a")
+    ):  # fmt: skip
         assert fold(ends, state=downloading).downloading is None
 
 

@@ -161,6 +161,7 @@ def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[H
             try:
                 return fetch()
             except HubAway as error:
+                gate.rest(0.0)  # who was left meanwhile tells nothing more
                 if rested % TOLD_AWAY == 0:
                     away(error)
             for _ in range(seconds):
@@ -195,6 +196,7 @@ class _Progress:
 
     def __call__(self, here: int, total: int) -> None:
         """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
+        self._gate.rest(0.0)  # who was left meanwhile tells nothing more
         now = self._clock()
         if self._began is None:
             self._began = (now, here)

@@ -158,7 +158,7 @@ def apply(state: State, event: AnyEvent) -> State:
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
                 )  # fmt: skip
-            moved = replace(moved, rejected=0, preparing=None, problem=None, gone=None, offered=None)
+            moved = replace(moved, rejected=0, preparing=None, downloading=None, problem=None, gone=None, offered=None)
             return replace(_gone_back(moved, event.round), ready=event, round=event.round)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
