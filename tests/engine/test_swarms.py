@@ -1,5 +1,6 @@
 """Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
 
+import asyncio
 import json
 from contextlib import closing
 
@@ -108,6 +109,23 @@ async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_w
     known.begun()
     swarms.go_back(home)
     assert book.read(home.swarms).active == ""
+
+
+async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addresses_stays_chosen(home, known):
+    asked, told = asyncio.Event(), asyncio.Event()
+
+    async def addresses():
+        asked.set()
+        await told.wait()
+        return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
+
+    joining = asyncio.create_task(known.joined(first_swarm(), addresses))
+    await asked.wait()
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    told.set()
+    await joining
+    after = book.read(home.swarms)
+    assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
 
 
 async def test_choosing_where_one_is_does_nothing(known, reasons):

@@ -128,9 +128,10 @@ class Swarms:
     async def joined(self, charter: Charter, addresses: Addresses) -> None:
         """The node is in its swarm: remember by which port it can be reached there."""
         self.charter, self.addresses = charter, addresses
+        port = _port(await addresses())  # first: another swarm may be chosen meanwhile
         digest, known = charter.digest.hex(), book.read(self._home.swarms)
         entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
-        if entry is not None and (port := _port(await addresses())):
+        if entry is not None and port:
             book.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
     def begun(self) -> None:
