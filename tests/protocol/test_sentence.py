@@ -33,14 +33,17 @@ PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
 SEED = e.PeerInfo(id="s", name="Still Marten")
 OTHER = e.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
+LOADING = e.Preparing(part="Loading the model", done=1, parts=4)
 WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
 AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
 PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
 FREE = decide(When(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
-    (State(preparing=e.Preparing(part="Loading the model", done=1, parts=4)), "Preparing", "Loading the model.", "none"),
+    (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
     (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
+    (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
+    (State(downloading=DOWNLOADING, decision=PAUSED), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "resume"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
@@ -115,6 +118,15 @@ def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, a
 @pytest.mark.parametrize(("tried", "words"), [(0, "(just started)"), (1, "(tried 1 address)"), (2, "(tried 2 addresses)")])
 def test_how_many_addresses_were_tried_is_counted(tried, words):
     assert words in sentence(State(phase="contributing", reach="connecting", seeds_tried=tried)).detail
+
+
+@pytest.mark.parametrize(
+    ("decision", "starts"),
+    [(FREE, "Contribution starts by itself."), (PAUSED, "Paused. Goes on when you resume.")],
+)
+def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
+    assert sentence(State(preparing=LOADING, decision=decision)).detail == f"Step 2 of 4. {starts}"
+    assert sentence(State(downloading=DOWNLOADING, decision=decision)).detail == f"Resumes if interrupted. {starts}"
 
 
 def test_a_moment_that_is_not_today_is_told_with_its_day():

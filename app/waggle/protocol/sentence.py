@@ -120,22 +120,27 @@ def _problem(state: State) -> Sentence:
 
 
 def _preparing(state: State) -> Sentence:
+    decision, starts, paused = state.decision, "Contribution starts by itself.", False
+    if decision is not None and decision.standing == "paused":
+        starts, paused = f"{decision.reason} {decision.ends}", True
     if state.downloading is not None:
-        return _downloading(state.downloading)
+        return _downloading(state.downloading, starts, "resume" if paused else "pause")
     if state.preparing is None:
         return Sentence(
             word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
         )
     part = state.preparing
-    detail = f"Step {part.done + 1} of {part.parts}. Contribution starts by itself."
-    return Sentence(word="Preparing", says=f"{part.part}.", detail=detail, tone="plain", sign="save")
+    return Sentence(
+        word="Preparing", says=f"{part.part}.", detail=f"Step {part.done + 1} of {part.parts}. {starts}", tone="plain",
+        sign="save", action="resume" if paused else "none",
+    )  # fmt: skip
 
 
-def _downloading(event: e.Downloading) -> Sentence:
+def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
     left = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
     says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{left}."
-    detail = "Resumes if interrupted. Contribution starts by itself."
-    return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action="pause")
+    detail = f"Resumes if interrupted. {starts}"
+    return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action=action)
 
 
 def _span(seconds: float) -> str:
