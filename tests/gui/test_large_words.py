@@ -1,15 +1,16 @@
 """Words of any size that Settings offer, in the smallest window that everything must fit into."""
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise
 
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF, QImage
-from PySide6.QtWidgets import QScrollArea, QToolButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 
 from gui.conftest import Told
+from gui.test_race import STORY
 from pictures.matrix import SIZE
 from waggle.gui import language
 from waggle.gui.charts import Chart
@@ -23,7 +24,8 @@ from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, HERE, TITLES, Stepper
 from waggle.gui.still import settled
-from waggle.gui.window import SMALLEST
+from waggle.gui.swarms import Swarms
+from waggle.gui.window import SMALLEST, Window
 from waggle.gui.words import tr
 from waggle.protocol import events
 from waggle.protocol.state import STAGES, AnyEvent, State
@@ -122,6 +124,55 @@ def test_no_page_is_wider_than_its_place(window_told: Told, told: list[AnyEvent]
         assert all(wider <= 0 for wider in over), (page, over)
         heads = [top.height() - top.minimumSizeHint().height() for top in window.pages[page].findChildren(Top)]
         assert all(higher >= 0 for higher in heads), (page, heads)
+
+
+def raced(swarms: Swarms) -> None:
+    swarms.show_race()
+    for message in STORY:
+        swarms.race.take(message)
+
+
+VIEWS: dict[str, Callable[[Swarms], None]] = {
+    "join": Swarms.show_join, "create": Swarms._show_form, "invite": Swarms.show_invitation, "models": Swarms.show_models,
+    "try": Swarms.show_trying, "race": Swarms.show_race, "raced": raced,
+}  # fmt: skip
+
+
+def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
+    """Words, fields and buttons that stand there lower than they are, and how high they are and would be."""
+    kinds: tuple[type[QWidget], ...] = (QLabel, QLineEdit, QPushButton)
+    seen = [one for kind in kinds for one in within.findChildren(kind) if one.isVisibleTo(within)]
+    high = [(one, one.heightForWidth(one.width()) if one.hasHeightForWidth() else one.minimumSizeHint().height()) for one in seen]
+    return [(one.accessibleName(), one.height(), wanted) for one, wanted in high if one.height() < wanted]
+
+
+def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
+    found = []
+    for parent in (within, *within.findChildren(QWidget)):
+        parts = [one for one in parent.children() if isinstance(one, QWidget) and not one.isHidden()]
+        if parent.layout() is not None and parent.isVisibleTo(within):
+            found += [(one, other) for one, other in combinations(parts, 2) if one.geometry().intersects(other.geometry())]
+    return found
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", [100, 150, 200])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int, view: str) -> None:
+    look.set_text(percent)
+    window: Window = window_told(told, *SMALLEST)
+    window.show_page("swarms")
+    VIEWS[view](window.swarms)
+    settled(window)
+    areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
+    assert areas
+    for area in areas:
+        inner = area.widget()
+        assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width()
+        assert not short_of_room(inner)
+        assert not overlapping(inner)
+    whole = [one for one in window.swarms.findChildren(Segments) if one.isVisible()]
+    assert all(one.width() >= one.sizeHint().width() for one in whole)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

@@ -117,7 +117,7 @@ def test_a_race_that_ends_by_itself_says_why(look: Look, qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     view.take(BEGAN)
     view._ended("The verifier <b>\u202ewas gone")
-    assert view._says.words() == "The race ended by itself"
+    assert view._says.text() == "The race ended by itself"
     assert "\u202e" not in view._more.text()
     assert view.button.text() == "Race again"
 

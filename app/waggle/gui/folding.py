@@ -50,6 +50,19 @@ class Folding(QWidget):
         return self._box.spacing() * (len(self._parts) - 1)
 
 
+class Shares(Folding):
+    """Each part has its share of the width; one whose share is nothing is as wide as it wants to be."""
+
+    def __init__(self, *parts: tuple[QWidget, int], gap: int = 8) -> None:
+        super().__init__(*(part for part, _share in parts))
+        self.set_gap(gap)
+        for place, (_part, share) in enumerate(parts):
+            self._box.setStretch(place, share)
+
+    def _laid_out(self) -> QBoxLayout:
+        return row(*self._parts)
+
+
 class Even(Folding):
     """All parts are as wide as each other, and fill the width."""
 

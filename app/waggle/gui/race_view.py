@@ -7,6 +7,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QFrame, QWidget
 
+from waggle.gui.folding import Shares
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, hexagon
 from waggle.gui.parts import Button, Line, card, column, held, restyle, row, text
@@ -73,11 +74,12 @@ class RaceView(QWidget):
         self.process = RaceProcess(self)
         self.process.told.connect(self.take)
         self.process.ended.connect(self._ended)
-        self._says, self._more = Line(look, role="title"), text(look, "", "small", "soft", wrap=True)
-        self._more.setMinimumWidth(look.px(420))  # else a page that scrolls takes it for a tall, narrow column
+        self._says, self._more = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
+        self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column
         self.button = Button(look, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._act)
-        self._top = card(row((column(self._says, self._more, gap=4), 1), column(self.button, None), gap=24))
+        says, button = held(column(self._says, self._more, gap=4)), held(column(self.button, None))
+        self._top = card(Shares((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
         self._jump = Line(look, "", "small", "text_soft")
@@ -91,14 +93,13 @@ class RaceView(QWidget):
         found = row(Sample(look, "accent", "accent_line"), text(look, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(Sample(look, "peer", "peer"), text(look, tr("after learning from another"), "caption", "soft"), gap=4)
         self._side: QFrame = card(*self._lanes.values(), None, row(found, passed, None, gap=12), gap=10)
-        self._both = row((self._curves, 1), self._side, gap=12)
-        self._arena = held(self._both)
+        self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         look.changed.connect(self._draw)
         self._draw()
 
     def arrange(self, gap: int) -> None:
-        self._both.setSpacing(gap)
+        self._arena.set_gap(gap)
 
     def take(self, told: Told) -> None:
         """One message of the race."""
@@ -135,7 +136,7 @@ class RaceView(QWidget):
 
     def _draw(self) -> None:
         race = self.race
-        self._says.say(headline(race))
+        self._says.setText(headline(race))
         self._more.setText(detail(race))
         busy = race.phase in ("preparing", "running")
         words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")

@@ -4,8 +4,9 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyM
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
 
+from waggle.gui.folding import Shares
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line, Segments, column, frame, row, text
+from waggle.gui.parts import Button, Line, Segments, column, frame, held, row, text
 from waggle.gui.words import plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
@@ -67,7 +68,8 @@ class SwarmForm(QFrame):
         right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), asked, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
         title = text(look, tr("Create a swarm"), "title")
-        return column(title, 4, (row((left, 2), (right, 3), gap=28), 1), self._said, foot, gap=8, margins=(24, 18, 24, 18))
+        asks = Shares((held(left), 2), (held(right), 3), gap=28)
+        return column(title, 4, (asks, 1), self._said, foot, gap=8, margins=(24, 18, 24, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
         made = QLineEdit()
@@ -90,6 +92,7 @@ class SwarmForm(QFrame):
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._list.setUniformItemSizes(True)
+        self._list.setMinimumSize(self._look.px(240), self._look.px(120))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
         self._model.itemChanged.connect(self._ticked)

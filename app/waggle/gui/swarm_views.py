@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
 from waggle.gui.copying import CopyButton
+from waggle.gui.folding import Folding, Shares
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_in, text
@@ -217,7 +218,7 @@ class Invitation(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self.link = ""
-        self._title, self._reach = Line(look, role="title"), text(look, "", "small", "soft", wrap=True)
+        self._title, self._reach = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
         self._code = QrCode(look, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
         self._field = link_field(look, tr("The invite link"))
         self._field.setReadOnly(True)
@@ -231,13 +232,14 @@ class Invitation(QFrame):
             look, tr("The other person scans this, or opens the link. They see what they would join before they do."), wrap=True
         )
         words = column(
-            self._title, how, 8, self._field, held(row(self._copy, self._save, None)), 8, self._reach, self._warning, None,
+            self._title, how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
             held(row(None, back)), gap=8,
         )  # fmt: skip
-        self.setLayout(row(column(self._code, None), (words, 1), gap=28, margins=(24, 24, 24, 20)))
+        code = held(column(row(self._code, None), None))
+        self.setLayout(column(Shares((code, 0), (held(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def show_invite(self, written: InviteWritten | None, swarm: str, *, private: bool) -> None:
-        self._title.say(tr("Invite someone to %1").replace("%1", swarm))
+        self._title.setText(tr("Invite someone to %1").replace("%1", swarm))
         self.link = written.link if written else ""
         self._code.show_words(self.link)
         if self._field.text() != self.link:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
@@ -79,8 +79,8 @@ class Swarms(Page):
         self._list, self._sheets = SwarmList(look), column()
         self._list.chosen.connect(self._preview)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
-        views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), held(column((self._form, 1))),
-                 held(column(self._invitation, None)), Scrolled(column(self._models)), self.trying,
+        views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), Scrolled(column((self._form, 1))),
+                 Scrolled(column(self._invitation, None)), Scrolled(column(self._models)), self.trying,
                  Scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
@@ -101,10 +101,8 @@ class Swarms(Page):
         self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            if isinstance(view, Scrolled | TryView):
-                view.set_edges(edge, below)
-            elif view is not None:
-                view.setContentsMargins(edge, 0, edge, below)
+            assert isinstance(view, Scrolled | TryView)
+            view.set_edges(edge, below)
         self._gap = gap
         self.trying.chat.set_compact(self.compact)
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
@@ -287,7 +285,7 @@ class Swarms(Page):
         private = any(one.active and one.private for one in self._state.swarms.swarms) if self._state.swarms else False
         self._invitation.show_invite(mine, one_line(ready.swarm) if ready else "", private=private)
 
-    def _join_view(self) -> QWidget:
+    def _join_view(self) -> Scrolled:
         look = self.look
         self._link = link_field(look, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
@@ -306,7 +304,7 @@ class Swarms(Page):
             text(look, tr("Join by an invite"), "title"), about, held(row((self._link, 1), self._look_button)),
             self._said, held(row(file, None, back)), gap=12, pad=24,
         )  # fmt: skip
-        return held(column(made, None))
+        return Scrolled(column(made, None))
 
     def _look_at(self) -> None:
         link = self._link.text().strip()
