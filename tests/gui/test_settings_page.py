@@ -8,15 +8,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from waggle import settings
 from waggle.errors import SettingsError
+from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Number, Picker, Switch
 from waggle.gui.help_page import Log
 from waggle.gui.journal import Journal, JournalLines
+from waggle.gui.language import Language
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.privacy import Privacy
@@ -236,6 +238,33 @@ def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page
     assert isinstance(asked[0], Resume)
     assert isinstance(asked[1], ChangeSettings)
     assert asked[1].values == {"when.only_on_power": False}
+
+
+UNTOLD = (
+    Tick(rule="power", passes=None, says="This computer reports no battery."),
+    Tick(rule="full_screen", passes=None, says="This computer does not tell whether a program fills the screen."),
+    Tick(rule="metered", passes=None, says="This computer does not tell whether its network is metered."),
+    Tick(rule="temperature", passes=None, says="This computer does not tell its temperature."),
+)
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
+@pytest.mark.parametrize("percent", [100, 150, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
+    language.use(spoken)
+    look.set_text(percent)
+    why = Why(look, page)
+    for ticks in (UNTOLD[:1], UNTOLD, UNTOLD[2:]):
+        why.show_ticks(ticks)
+        why.open_below(page)
+        for _ in range(3):  # layouts settle in the second pass
+            qapp.processEvents()
+        seen = [label for label in why._rows.findChildren(QLabel) if label.isVisible()]
+        assert len(seen) == len(ticks)
+        assert [label.text() for label in seen if label.height() < label.heightForWidth(label.width())] == []
+        assert why.height() == why.layout().totalHeightForWidth(why.width())
+    why.hide()
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup

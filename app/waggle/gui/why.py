@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.controls import Switch
@@ -97,8 +97,16 @@ class Why(QFrame):
             self._make_rows()
         for made, tick in zip(self._made, ticks, strict=True):
             made.say(tick)  # the same again as well: its switch may have been pressed for nothing
-        if self._ticks != before:
-            self.adjustSize()
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:  # a row came, or says something longer
+            self._fit()
+        return done
+
+    def _fit(self) -> None:
+        """As high as its lines are at the width that it has: adjustSize() asks for the width that they would like."""
+        self.resize(self.maximumWidth(), self._box.totalHeightForWidth(self.maximumWidth()))
 
     def _make_rows(self) -> None:
         self._made = [RuleRow(self._look, tick) for tick in self._ticks]
@@ -111,7 +119,7 @@ class Why(QFrame):
         self._rows = fresh
 
     def open_below(self, button: QWidget) -> None:
-        self.adjustSize()
+        self._fit()
         corner = button.mapToGlobal(QPoint(0, button.height() + 6))
         window = button.window().frameGeometry()
         left = max(window.left() + 8, min(corner.x(), window.right() - self.width() - 8))
