@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 
@@ -19,7 +19,7 @@ from waggle.gui.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.look import Look
 from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip, Mark
-from waggle.gui.parts import Line, Segments
+from waggle.gui.parts import LARGE, Line, Segments, text
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, HERE, TITLES, Stepper
@@ -205,6 +205,18 @@ def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
     ground = image.pixel(0, 0)
     found = [(x, y) for x in range(left, right) for y in range(image.height()) if image.pixel(x, y) != ground]
     return sorted({x for x, _y in found}), sorted({y for _x, y in found})
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+@pytest.mark.parametrize("role", ["hero", "display", "title", "heading", "body"])
+def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int, role: str) -> None:
+    look.set_text(percent)
+    for made in (text(look, "Über", role), Line(look, "Über", role)):
+        rows = []
+        for more in (0, 40):
+            made.resize(made.sizeHint() + QSize(0, more))
+            rows.append(len(inked(made.grab().toImage(), 0, made.width())[1]))
+        assert rows[0] >= rows[1] - (role not in LARGE)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

@@ -1,5 +1,6 @@
 """The small parts every page is made of: rows, cards, text, buttons, segments."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -29,6 +30,7 @@ Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
 Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
 WIDEST = 1200
+LARGE = ("hero", "display", "title")  # the roles of words in Inter Display
 FLUSH = -5  # before a link where lines begin: its word stands below other words, and what shows that it has focus around it
 
 
@@ -161,7 +163,16 @@ def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *,
     label.setFont(look.font(role))
     label.setProperty("tone", tone)
     label.setWordWrap(wrap)
+    label.setContentsMargins(0, above(look, role), 0, 0)
     return label
+
+
+def above(look: Look, role: str) -> int:
+    """How far the dots of a capital reach above what a title's font says is its height."""
+    if role not in LARGE:
+        return 0
+    metrics = QFontMetricsF(look.font(role))
+    return max(0, math.ceil(-metrics.tightBoundingRect("Ü").top() - metrics.ascent()))
 
 
 def restyle(widget: QWidget, name: str, value: object) -> None:
@@ -202,6 +213,7 @@ class Line(Painted):
         super().__init__(look)
         self._words, self._role, self._tone, self._right = "", role, tone, right
         self._metrics = QFontMetricsF(look.font(role))
+        self._height = int(self._metrics.height()) + 2 + 2 * above(look, role)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.say(words)
 
@@ -218,7 +230,7 @@ class Line(Painted):
         return self._words
 
     def sizeHint(self) -> QSize:
-        return QSize(int(self._metrics.horizontalAdvance(self._words)) + 2, int(self._metrics.height()) + 2)
+        return QSize(int(self._metrics.horizontalAdvance(self._words)) + 2, self._height)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(min(40, self.sizeHint().width()), self.sizeHint().height())
