@@ -284,3 +284,19 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phas
         assert is_honey(stepper) == (state is going)
         assert is_honey(cells) == (state is going and stage != "draw")
     assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())
+
+
+@pytest.mark.parametrize(
+    ("phase", "round_", "when"),
+    [
+        ("contributing", 0, "as soon as the first round begins"),
+        ("paused", 33, "when you resume"),
+        ("waiting", 33, "as soon as the next round begins"),
+        ("contributing", 33, "as soon as the next round begins"),
+    ],
+)
+def test_an_empty_feed_says_when_something_comes(look: Look, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
+    live = Live(look)
+    qtbot.addWidget(live)
+    live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
+    assert live._feed._empty.text() == f"Questions and answers appear here {when}."

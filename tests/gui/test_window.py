@@ -202,7 +202,7 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> Non
     window._current.flush()
     assert figures(window)[0] == "192 |64 of them right; 1,344 in all"
     assert figures(window)[2] == "24 Wh, estimated|About as much as a laptop in 48 min"
-    assert [type(command) for command in sent] == [QueryDays]
+    assert [type(command) for command in sent] == [QueryDays, QueryHistory]
     window._current.take(events.RulesChecked(decision=Decision(standing="contributing"), at=noon + 86_400))
     window._current.flush()
     assert figures(window)[0] == "0 |1,344 in all", "a new day"
@@ -318,20 +318,44 @@ def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qap
     assert {"Out of memory.", "Close something.", "line two"} <= set(qapp.clipboard().text().splitlines())
 
 
-def test_progress_asks_for_history_once(window_told: Told, written: list[AnyEvent]) -> None:
-    window = window_told(written)
-    sent: list[AnyCommand] = []
-    window.commanded.connect(sent.append)
+def test_progress_asks_for_history_once(window_told: Told) -> None:
+    window, sent = window_told([]), list[AnyCommand]()
     window.show_page("progress")
+    window.commanded.connect(sent.append)
+    window._current.take(ready(round=613))
+    window._current.take(events.PhaseChanged(phase="contributing", round=613))
+    window._current.flush()
     window.redraw()
     assert [type(command) for command in sent] == [QueryHistory]
 
 
+def test_home_shows_the_line_of_before_a_restart(window_told: Told, written: list[AnyEvent]) -> None:
+    window, sent = window_told([]), list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    window._current.take(ready(round=12))
+    window._current.take(events.PhaseChanged(phase="paused", round=12))
+    window._current.flush()
+    asked = [type(command) for command in sent]
+    assert asked.count(QueryHistory) == 1
+    trend = window.home._trend
+    assert trend._empty.text() == "The rounds so far are being asked for."
+    rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
+    window._current.take(events.HistoryTold(rounds=rounds, held_out=()))
+    window._current.flush()
+    assert (trend._line.isVisible(), trend._rest.isVisible()) == (True, False)
+    assert trend._span.words() == f"last {len(rounds)} rounds"
+    window.show_page("progress")  # it has been asked for
+    assert [type(command) for command in sent].count(QueryHistory) == 1
+
+
 def test_progress_asks_again_after_a_hundred_rounds(window_told: Told) -> None:
-    window = window_told([ready(round=1), events.PhaseChanged(phase="contributing", round=1)])
+    window = window_told([])
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("progress")
+    window._current.take(ready(round=1))
+    window._current.take(events.PhaseChanged(phase="contributing", round=1))
+    window.redraw()
     window._current.take(events.PhaseChanged(phase="contributing", round=101))
     window.redraw()
     assert len(sent) == 2

@@ -18,10 +18,10 @@ from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.tally import Due, of_day, tally
 from waggle.gui.words import ago, date_of, figure, one_line, plural, reward, told, tr
-from waggle.protocol.commands import QueryDays, new_id
-from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.commands import QueryDays, QueryHistory, new_id
+from waggle.protocol.events import RIGHT, RoundSummary, ShownCompletion
 from waggle.protocol.person import DaysTold
-from waggle.protocol.state import Card, State
+from waggle.protocol.state import ROUNDS, Card, State
 from waggle.protocol.weather import weather
 
 LOWEST = 168
@@ -51,6 +51,12 @@ class Figure(QFrame):
         self._line.say(line)
 
 
+def lately(state: State) -> list[RoundSummary]:
+    """The last rounds, also those before the engine started."""
+    known = series.rounds(state)
+    return [one for one in known if one.round > known[-1].round - ROUNDS]
+
+
 class Trend(QFrame):
     """My reward over the last rounds, against what peers' answers earn here."""
 
@@ -69,11 +75,13 @@ class Trend(QFrame):
         self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
 
     def show_state(self, state: State) -> None:
-        count = len(state.rounds)
+        rounds = lately(state)
+        count = rounds[-1].round - rounds[0].round + 1 if rounds else 0
         self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
-        self._line.show_rounds(state.rounds, series.peers_reward(state))
+        self._line.show_rounds(rounds, series.peers_reward(state))
         self._line.setVisible(count > 1)
-        self._empty.setText(awaited(state) or tr("The line begins after two rounds."))
+        coming = tr("The rounds so far are being asked for.") if state.round > 1 else tr("The line begins after two rounds.")
+        self._empty.setText(awaited(state) or hindrance(state) or coming)
         self._rest.setVisible(count < 2)
 
 
@@ -242,8 +250,9 @@ class Home(Page):
     race_wanted = Signal()
     start_wanted = Signal()
 
-    def __init__(self, look: Look, can_start: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, look: Look, history: Due, can_start: Callable[[], bool]) -> None:
         super().__init__(look)
+        self._history = history
         self.hero = Hero(look, can_start)
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(self.start_wanted)
@@ -286,6 +295,8 @@ class Home(Page):
         self.hero.show_state(state, now)
         if self._due.now(state):
             self.commanded.emit(QueryDays(id=new_id()))
+        if len(lately(state)) < min(state.round, ROUNDS) and self._history.now(state):
+            self.commanded.emit(QueryHistory(id=new_id()))
         self._show_figures(state, date_of(now).isoformat())
         self._trend.show_state(state)
         self._swarm.show_state(state, now)

@@ -196,7 +196,11 @@ class Live(Page):
             return tr("Questions and answers appear here when the engine runs again.")
         if self._state.phase == "preparing":
             return tr("Questions and answers appear here when the engine is ready.")
-        return tr("Questions and answers appear here as soon as the first round begins.")
+        if not self._state.round:
+            return tr("Questions and answers appear here as soon as the first round begins.")
+        if self._state.phase == "paused":
+            return tr("Questions and answers appear here when you resume.")
+        return tr("Questions and answers appear here as soon as the next round begins.")
 
     def _freeze_changed(self, frozen: bool) -> None:
         self._pace.freeze(frozen)

@@ -59,11 +59,11 @@ def _coming(state: State) -> bool:
 class Progress(Page):
     """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, history: Due) -> None:
         super().__init__(look)
         self._state = State()
         self._shown: object = None
-        self._due = Due(ASK_AGAIN)
+        self._due = history
         self._held: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = Line(look, role="small", tone="text_soft")

@@ -26,7 +26,7 @@ class Sparkline(Painted):
         self.setMinimumHeight(look.px(70))
 
     def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
-        if rounds is self._rounds and peers == self._peers:
+        if rounds == self._rounds and peers == self._peers:
             return
         self._rounds, self._peers = rounds, peers
         if len(rounds) > 1:

@@ -20,10 +20,11 @@ from waggle.gui.live import Live
 from waggle.gui.look import Look
 from waggle.gui.parts import Page, announce, column, held, row
 from waggle.gui.peers import Peers
-from waggle.gui.progress import Progress
+from waggle.gui.progress import ASK_AGAIN, Progress
 from waggle.gui.report import report
 from waggle.gui.settings_page import SettingsPage
 from waggle.gui.swarms import Swarms
+from waggle.gui.tally import Due
 from waggle.gui.words import told, tr
 from waggle.gui.you import You
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
@@ -62,8 +63,9 @@ class Window(QWidget):
         self.leaving = self._replay = False
         self.page = "home"
         journal = journal or Journal(self)
+        history = Due(ASK_AGAIN)  # one for both pages that show it: whichever is seen first asks
         self.home, self.peers, self.swarms, self.you = (
-            Home(look, can_start),
+            Home(look, history, can_start),
             Peers(look),
             Swarms(look, here=home is not None),
             You(look, home),
@@ -72,8 +74,8 @@ class Window(QWidget):
         self._choices = choices = choices or Choices(None, parent=self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
-            "live": lambda: Live(look), "progress": lambda: Progress(look), "settings": lambda: SettingsPage(look, choices),
-            "help": lambda: self._help(journal, home),
+            "live": lambda: Live(look), "progress": lambda: Progress(look, history),
+            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home),
         }  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
         self._stack, self._all = QStackedWidget(), QStackedWidget()
