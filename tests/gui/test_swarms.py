@@ -217,6 +217,21 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert swarms._views.currentIndex() == SHEET
 
 
+def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
+    window, swarms, _ = page
+    form = swarms._form
+    many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER), offers=many))
+    assert form._count.words() == "Choose at least one kind of question."
+    for i in range(65):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+    assert form._count.words() == "65 kinds of question chosen. At most 64 kinds."
+    form._model.item(0).setCheckState(Qt.CheckState.Unchecked)
+    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen. Give it a name.", False)
+    form._name.setText("Ours")
+    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen", True)
+
+
 def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:
     form = page[1]._form
     for i in range(2):

@@ -13,6 +13,7 @@ from waggle.protocol.gatherings import SpecialtyOffer
 
 LEVELS = ("easy", "standard", "hard")
 NAME, HINT = 60, 80  # characters, as a charter has them
+MOST_KINDS = 64  # of questions, as a charter has them
 OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
@@ -140,15 +141,23 @@ class SwarmForm(QFrame):
         self._changed()
 
     def _changed(self) -> None:
-        chosen = self._chosen()
+        count = len(self._chosen())
+        lacks = self._lacks(count)
         self._said.setVisible(bool(self._said.text()))
         if self._waiting:
             self._count.say(tr("Making its questions; a few seconds."))
-        elif not chosen:
-            self._count.say(tr("Choose at least one kind of question."))
         else:
-            self._count.say(plural(len(chosen), "%n kind of question chosen", "%n kinds of question chosen"))
-        self._create.setEnabled(bool(self._name.text().strip() and chosen) and len(chosen) <= 64 and not self._waiting)
+            chosen = plural(count, "%n kind of question chosen", "%n kinds of question chosen") if count else ""
+            self._count.say(". ".join(words for words in (chosen, lacks) if words))
+        self._create.setEnabled(not lacks and not self._waiting)
+
+    def _lacks(self, count: int) -> str:
+        """Why it cannot be created yet, so many kinds of question being chosen; empty: it can."""
+        if not count:
+            return tr("Choose at least one kind of question.")
+        if count > MOST_KINDS:
+            return tr("At most %1 kinds.").replace("%1", str(MOST_KINDS))
+        return "" if self._name.text().strip() else tr("Give it a name.")
 
     def _show_sample(self) -> None:
         offer = self._list.currentIndex().data(OFFER)
