@@ -91,6 +91,14 @@ async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
     assert swarm.heard == []
 
 
+async def test_what_would_have_been_right_is_told_with_the_answers(trying):
+    await pose(trying, to_share=False)
+    (told,) = await ask(trying, 0, mine="")
+    assert told.truth
+    (again,) = await ask(trying, 0, mine=told.truth)
+    assert again.mine.reward == 1.0
+
+
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
     words = iter([True, False])
     posed = await pose(trying, to_share=True)

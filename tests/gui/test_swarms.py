@@ -516,6 +516,17 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not view._blind.isChecked()
 
 
+def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
+    window, view, _ = trying
+    tell(window, replace(TRIED, truth="3/7\n"))
+    assert (view._truth.text(), view._truth.isHidden()) == ("A right answer: 3/7", False)
+    view._blind.setChecked(True)
+    assert view._truth.isHidden()
+    view._blind.setChecked(False)
+    tell(window, TRIED)
+    assert view._truth.isHidden(), "an older recording does not say"
+
+
 def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
     window, view, sent = trying
     tell(window, TRIED)

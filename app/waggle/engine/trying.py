@@ -99,8 +99,9 @@ class Trying:
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
         shared = self._share(named, question, said[-1], moments[-1], training) if named is not None and mine is not None else ()
+        (truth,) = self.node.verifier.answers([(question.dataset, question.seed)])
         told = trying.QuestionAnswered(
-            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared)
+            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared), truth=truth
         )  # fmt: skip
         return (*shared, told)
 

@@ -126,8 +126,9 @@ class AskView(QWidget):
         self._well.hide()
         asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
                       self._said, gap=10)  # fmt: skip
-        self._outcome = text(look, "", "small", "soft", wrap=True)
-        self._answers = card(row((self._verdict, 1), self._blind), self._rows, self._outcome, self._offer_row(), gap=12)
+        self._truth, self._outcome = text(look, "", "mono", wrap=True), text(look, "", "small", "soft", wrap=True)
+        self._answers = card(row((self._verdict, 1), self._blind), self._rows, self._truth, self._outcome, self._offer_row(),
+                             gap=12)  # fmt: skip
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._said.hide()
@@ -279,6 +280,8 @@ class AskView(QWidget):
             self._rows.addWidget(made)
         if tried.mine is not None:
             self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+        self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
+        self._truth.setVisible(bool(tried.truth.strip()) and not blind)
         said = outcome(tried, posed.epoch)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))

@@ -26,13 +26,17 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
-    """Oldest first. `mine` is the person's own answer, judged as the model's are, and shared where it was to be."""
+    """Oldest first. `mine` is the person's own answer, judged as the model's are, and shared where it was to be.
+
+    `truth` is what would have been right, or one of several answers that would have been.
+    """
 
     specialty: str
     number: Count
     answers: tuple[Answered, ...]
     mine: ShownCompletion | None = None
     shared: bool = False
+    truth: str = ""  # as recordings of before have it
 
 
 class AnswerShared(Event, frozen=True, kw_only=True, tag=True):

@@ -80,7 +80,7 @@ class Verifier:
         return [Question(dataset=dataset, seed=seed, text=text) for (dataset, seed), text in zip(keys, texts, strict=True)]
 
     def answers(self, keys: Sequence[wire.Key]) -> list[str]:
-        """The true answers, for laboratories and for showing them after the fact."""
+        """A true answer to each, for laboratories and for showing it after the fact; see `questions`."""
         return self._texts(wire.MakeAnswers(list(keys)))
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
