@@ -19,11 +19,12 @@ from swarm.live import SOON, Start, be_of_use, free_port, fresh_identity, option
 from waggle.errors import SwarmError
 from waggle.swarm import connection as connecting
 from waggle.swarm import known_peers
-from waggle.swarm.connection import MOST_SKEW_S, PINGED, Connection, end
+from waggle.swarm.connection import PINGED, Connection, end
 from waggle.swarm.dht import Connected, Pong
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.services import Services
+from waggle.swarm.skew import MOST_S
 from waggle.tasks.charter import Charter
 
 NOTHING = Services()
@@ -181,7 +182,7 @@ def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: I
 def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, said: float) -> None:
     told: list[News] = []
     Connection(options(), identity, NOTHING, told.append)._check_clock(say(said, said), [])
-    assert told == [ClockSkewed(seconds=math.copysign(MOST_SKEW_S, said))]
+    assert told == [ClockSkewed(seconds=math.copysign(MOST_S, said))]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
@@ -190,12 +191,12 @@ def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: I
     for number in range(50):
         connection._check_clock(say((-1) ** number * 1000.0), [])
     assert told == [ClockSkewed(seconds=1000.0)]
-    connection._skew_rests_until = time.monotonic()
+    connection._skew._rests_until = time.monotonic()
     connection._check_clock(say(-1000.0), [])
     connection._check_clock(say(0.0), [])
     connection._check_clock(say(90.0), [])
     assert told[1:] == [ClockSkewed(seconds=-1000.0)]
-    connection._skew_rests_until = time.monotonic()
+    connection._skew._rests_until = time.monotonic()
     connection._check_clock(say(90.0), [])
     assert told[2:] == [ClockSkewed(seconds=90.0)]
 
@@ -222,7 +223,7 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
     assert friend in asked
     assert told == [ClockSkewed(seconds=100.0)]
 
-    connection._skew_rests_until = -math.inf
+    connection._skew._rests_until = -math.inf
     connection._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)
     assert len(told) == 1, "of those asked none is relied on"
 

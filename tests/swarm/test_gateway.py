@@ -33,7 +33,7 @@ from waggle.swarm.gates import Gates
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, text_of, verify
 from waggle.swarm.light import LightConnection
-from waggle.swarm.news import GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
+from waggle.swarm.news import ClockSkewed, GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
 from waggle.swarm.node import BYTES_BURST, BYTES_RATE, SwarmNode
 from waggle.swarm.pool import Pool
 from waggle.swarm.quota import Accounts
@@ -659,6 +659,67 @@ def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identit
     for _ in range(gates.HIDES + 2):
         asked._compare({"one": many, "two": {b"\0": b""}})
     assert ear.heard == [GatewayDoubted(address="two", shown=1, known=10)]
+
+
+RIGHT = [230.0, 260.0, 290.0]  # seconds that announcements last yet
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "off"),
+    [
+        ([each - 600 for each in RIGHT], (), -600.0),
+        ([each + 600 for each in RIGHT], (), 600.0),
+        ([-340.0], (), -600.0),
+        ([40.0, 80.0, 290.0], (), None),
+        ([-400.0, 200.0], (), None),
+        ([], (), None),
+        ([each - 600 for each in RIGHT], ([each - 3000 for each in RIGHT],), -600.0),
+        ([each - 600 for each in RIGHT], (RIGHT,), None),
+    ],
+    ids=[
+        "fast",
+        "slow",
+        "fast in a swarm of two",
+        "most have left",
+        "half of it is over",
+        "nobody",
+        "two gateways",
+        "one of two shows what is over",
+    ],
+)
+async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_off(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    one: list[float], two: tuple[list[float], ...], off: float | None,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(gates, "LATE_S", SOON)
+
+    def shows(left: list[float]) -> object:
+        lasts = {fresh_identity(tmp_path, f"origin {number}"): each for number, each in enumerate(left)}
+        now, lasts[identity] = time.time(), 260.0  # our own, by our own clock
+
+        async def listed() -> dict[bytes, bytes]:
+            return {
+                who.peer_id: announcements.signed(announced(charter, expires=int((now + each) * 1000)), who)
+                for who, each in lasts.items()
+            }
+
+        return listed
+
+    async with contextlib.AsyncExitStack() as stack:
+        lent = [
+            lending(charter, fresh_identity(tmp_path, f"lender {number}"), listed=shows(left))
+            for number, left in enumerate((one, *two))
+        ]
+        addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
+        ear, member = Ear(), Admission(charter, identity.peer_id)
+        node = LightConnection(options(gateways=addresses), identity, charter.digest, member, ear, lambda: None)
+        stack.push_async_callback(node.close)
+        await node.start()
+        await ear.hear(ReachFound, lambda news: news.peers == len(addresses))
+        for _ in range(2):
+            await node.dht.read("")
+    told = [news.seconds for news in ear.all(ClockSkewed)]
+    assert told == ([] if off is None else [pytest.approx(off, abs=SOON)])
 
 
 async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-import statistics
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -14,10 +13,11 @@ from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, peer_of
 from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, text_of
-from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, Reach, ReachFound, Way
+from waggle.swarm.news import NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import ASKED_RATE
 from waggle.swarm.services import Services
+from waggle.swarm.skew import Skew
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
@@ -31,9 +31,6 @@ SHORT_LIFE_S = 10.0  # of p2pd: after less it is given a pause
 FULL = "the network process took too much memory"
 RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # before the next one: twice as long after each short life
 CLOCK_JUMP_S = 5.0  # between wall clock and monotonic clock: the computer slept
-SKEW_TOLD_S = 60.0  # a tenth of an epoch
-MOST_SKEW_S = 365 * 86_400.0  # a peer may say any time
-SKEW_REST_S = 3600.0  # between two warnings: those of a lie must not push out all others
 Answer = TypeVar("Answer")
 
 
@@ -71,7 +68,7 @@ class Connection:
         self._join_at = -math.inf
         self._pinged: set[bytes] = set()
         self._clock_offset = 0.0
-        self._skew_told, self._skew_rests_until = 0.0, -math.inf
+        self._skew = Skew(tell)
         self._told: ReachFound | None = None
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
@@ -311,16 +308,7 @@ class Connection:
         """Tell when our clock is off by the median of those relied on; of all who answered only where none of those is here."""
         relied = self._relied() & {*pongs, *(peer.peer_id for peer in peers)}
         skews = [pong.skew_s for peer_id, pong in pongs.items() if not relied or peer_id in relied]
-        if not skews:
-            return
-        skew = statistics.median(max(-MOST_SKEW_S, min(MOST_SKEW_S, each)) for each in skews)
-        if abs(skew - self._skew_told) <= SKEW_TOLD_S:
-            return
-        if abs(skew) <= SKEW_TOLD_S:  # it has come right again
-            self._skew_told = skew
-        elif time.monotonic() >= self._skew_rests_until:
-            self._skew_told, self._skew_rests_until = skew, time.monotonic() + SKEW_REST_S
-            self._tell(ClockSkewed(seconds=skew))
+        self._skew.hear(skews)
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         here = len(peers) if reach == "connected" else 0

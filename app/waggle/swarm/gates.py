@@ -1,16 +1,18 @@
 """The gateways that are open now: what a light client asks of them, and how their answers are put together.
 
 Nothing that a gateway says is believed: signatures are checked here, payloads are compared with their hash. Several gateways
-are asked, and one that hides much of what another shows is told of. That detects, it does not prove.
+are asked, and one that hides much of what another shows is told of. That detects, it does not prove. What they show also says
+how late it is: a light client pings nobody.
 """
 
 import asyncio
 import hashlib
 import itertools
 import random
+import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 
 import msgspec
@@ -22,7 +24,10 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
 from waggle.swarm.dht import Connected, PeerAway
 from waggle.swarm.gateway import DONE, KEPT, MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
+from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.news import GatewayDoubted, News
+from waggle.swarm.offers import RENEW_S
+from waggle.swarm.skew import Skew
 from waggle.swarm.traffic import PAY_S, Traffic
 
 CALL_S = 10.0
@@ -31,6 +36,7 @@ LATE_S = 1.0  # that the others are waited for after the first gateway has answe
 HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
 FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
+LASTS_S = LIFETIME_S - RENEW_S / 2  # an announcement yet, on the average
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
@@ -88,7 +94,12 @@ class Gates:
     """The gateways that are open now, as one network."""
 
     def __init__(
-        self, charter: bytes, admission: Admission, tell: Callable[[News], None], traffic: Traffic | None = None
+        self,
+        charter: bytes,
+        admission: Admission,
+        tell: Callable[[News], None],
+        traffic: Traffic | None = None,
+        own: bytes = b"",
     ) -> None:
         self.open: dict[str, Gate] = {}
         self._charter = charter
@@ -96,6 +107,8 @@ class Gates:
         self._tell = tell
         self._traffic = traffic or Traffic()
         self._hiding: dict[str, int] = {}
+        self._own = own  # peer id: what we announced says nothing of other clocks
+        self._skew = Skew(tell)
 
     async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
         """Each gateway puts it where its directory needs it."""
@@ -105,13 +118,14 @@ class Gates:
     async def read(self, _key: str) -> dict[bytes, bytes]:
         """What all of them show, put together."""
         answers = await self._of_all(Directory)
-        shown = {address: self._verified(answer.listed) for address, answer in answers.items()}
+        now, signed = time.time(), {address: self._verified(answer.listed) for address, answer in answers.items()}
+        self._check_clock(now, signed.values())
+        shown = {address: {o: each for o, each in listed.items() if each[0] > now} for address, listed in signed.items()}
         self._compare(shown)
-        found: dict[bytes, bytes] = {}
-        for origin, signed in itertools.chain.from_iterable(each.items() for each in shown.values()):
-            if origin not in found or announcements.parse(found[origin]).expires < announcements.parse(signed).expires:
-                found[origin] = signed
-        return found
+        found: dict[bytes, tuple[float, bytes]] = {}
+        for origin, each in itertools.chain.from_iterable(listed.items() for listed in shown.values()):
+            found[origin] = max(found.get(origin, each), each)
+        return {origin: blob for origin, (_, blob) in found.items()}
 
     @property
     def copies(self) -> int:
@@ -182,17 +196,23 @@ class Gates:
             raise PeerAway("no gateway answers")
         return found
 
-    def _verified(self, listed: Sequence[Listed]) -> dict[bytes, bytes]:
-        now, found = time.time(), {}
+    def _verified(self, listed: Sequence[Listed]) -> dict[bytes, tuple[float, bytes]]:
+        """What origins of this swarm have signed, with when it expires by their clocks, in unix seconds."""
+        found = dict[bytes, tuple[float, bytes]]()
         for each in listed:
             with suppress(BadRecord):  # forged, or not for us: nobody is told of it
                 announced = announcements.read(each.signed, each.peer_id)
-                ours = announced.charter == self._charter and announced.expires_at > now
-                if ours and self._admission.admits(each.peer_id, announced.certificate):
-                    found[each.peer_id] = each.signed
+                if announced.charter == self._charter and self._admission.admits(each.peer_id, announced.certificate):
+                    found[each.peer_id] = announced.expires_at, each.signed
         return found
 
-    def _compare(self, shown: dict[str, dict[bytes, bytes]]) -> None:
+    def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:
+        """One gateway by which our clock is right is enough: another one may show what has long been over."""
+        left = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
+        said = [_skew_by(each) for each in left if each]
+        self._skew.hear([min(said, key=abs)] if said else [])
+
+    def _compare(self, shown: Mapping[str, Sized]) -> None:
         """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""
         most = max(len(each) for each in shown.values())
         for address, each in shown.items():
@@ -200,3 +220,14 @@ class Gates:
             self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
             if self._hiding[address] == HIDES:
                 self._tell(GatewayDoubted(address=address, shown=len(each), known=most))
+
+
+def _skew_by(left: Sequence[float]) -> float:
+    """How far our clock is off where a gateway shows what lasts so many seconds yet; 0 where that is well for half of it.
+
+    Who goes is shown until what it announced is over, and no longer; nothing lasts longer than it did at first.
+    """
+    longer, shorter = statistics.median_high(left), statistics.median_low(left)
+    if longer < 0:
+        return longer - LASTS_S
+    return shorter - LASTS_S if shorter > LIFETIME_S else 0.0

@@ -138,7 +138,7 @@ class LightConnection:
         self._admission = admission
         self._tell = tell
         self._joined = joined
-        self._gates = Gates(charter, admission, tell, traffic)
+        self._gates = Gates(charter, admission, tell, traffic, identity.peer_id)
         self._told: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
