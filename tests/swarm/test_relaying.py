@@ -1,4 +1,4 @@
-"""What a node relays for strangers, by what it grants those who ask: a seed all that it was told to."""
+"""What a node relays for strangers, by what it grants those who ask: a seed all that it was told to, and others nothing."""
 
 import asyncio
 import itertools
@@ -101,3 +101,8 @@ async def test_a_seed_that_always_relays_too_little_is_there_all_the_same(
     assert len(starts) == 3
     assert "relays too little" in caplog.text
     caplog.clear()
+
+
+async def test_a_node_that_is_no_seed_relays_for_nobody(node: Open, stranger: Any) -> None:
+    with pytest.raises(load_hivemind().P2PDaemonError, match="protocol"):
+        await granted(stranger, await node(relay=False))

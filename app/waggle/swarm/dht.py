@@ -263,6 +263,8 @@ async def open_dht(
         control = p2p._client.control
         control._pending_calls, control._handler_tasks = OpenCalls(), Answering()
         async with asyncio.timeout(START_S):  # when it dies, what was asked of it waits for ever
+            if not options.relay:
+                await relaying.refuse(hivemind, p2p)
             dht = Dht(hivemind, p2p, await _dht_node(hivemind, p2p, services))
             await _answer_reach(hivemind, p2p, dht)
         return dht

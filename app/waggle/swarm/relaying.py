@@ -1,4 +1,4 @@
-"""What p2pd relays for others: a seed as much of each connection as it was told to."""
+"""What p2pd relays for others: a seed as much of each connection as it was told to, and nobody else anything."""
 
 import asyncio
 import logging
@@ -46,6 +46,12 @@ async def started(
             return p2p
     log.warning("the network process relays too little of what peers behind routers send")
     return await start()
+
+
+async def refuse(hivemind: types.SimpleNamespace, p2p: Any) -> None:
+    """Relay for nobody: p2pd starts a relay whatever it is told, and forgets it where another takes its place for a moment."""
+    await p2p.add_protobuf_handler(HOP, None, hivemind.BytesValue)
+    await p2p.remove_protobuf_handler(HOP)
 
 
 async def _grants(hivemind: types.SimpleNamespace, p2p: Any, end: Callable[[Any], Awaitable[None]]) -> bool:
