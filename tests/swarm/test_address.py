@@ -55,6 +55,14 @@ def test_a_full_address_is_accepted(address: str) -> None:
     assert is_address(address)
 
 
+def test_a_relay_is_written_by_its_plain_peer_id() -> None:
+    address = f"/ip4/127.0.0.1/tcp/1/p2p/{PEER}/p2p-circuit"
+    written = load_hivemind().Multiaddr(address).to_bytes()
+    named = peer_of(f"/ip4/127.0.0.1/tcp/1/p2p/{PEER}")
+    assert bytes([len(named)]) + named in written
+    assert str(load_hivemind().Multiaddr(written)) == address
+
+
 HOSTS = st.one_of(
     st.ip_addresses(v=4).map(lambda ip: f"/ip4/{ip}"),
     st.ip_addresses(v=6).map(lambda ip: f"/ip6/{ip}"),

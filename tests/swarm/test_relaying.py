@@ -42,14 +42,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Open]:
         yield opens
 
 
-async def granted(stranger: Any, dht: Dht) -> int:
-    """Bytes that one circuit through this node may carry each way."""
-    from google.protobuf.empty_pb2 import Empty
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    def fields(message: bytes) -> dict[int, Any]:
-        return {field.field_number: field.data for field in UnknownFieldSet(Empty.FromString(message))}
-
+async def reserve(stranger: Any, dht: Dht) -> bytes:
+    """What a node answers to who asks it for a place, behind its length."""
     hivemind = load_hivemind()
     transport = (await dht.addresses())[0].rsplit("/p2p/", 1)[0]
     await stranger._client.connect(dht._p2p.peer_id, [hivemind.Multiaddr(transport)])
@@ -58,6 +52,18 @@ async def granted(stranger: Any, dht: Dht) -> int:
         writer.write(RESERVE)
         answer = await reader.read()
         writer.close()
+    return bytes(answer)
+
+
+async def granted(stranger: Any, dht: Dht) -> int:
+    """Bytes that one circuit through this node may carry each way."""
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    def fields(message: bytes) -> dict[int, Any]:
+        return {field.field_number: field.data for field in UnknownFieldSet(Empty.FromString(message))}
+
+    answer = await reserve(stranger, dht)
     _length, message = (answer[:1], answer[1:]) if answer[0] < 128 else (answer[:2], answer[2:])
     return int(fields(fields(message)[LIMIT])[DATA])
 
@@ -106,3 +112,10 @@ async def test_a_seed_that_always_relays_too_little_is_there_all_the_same(
 async def test_a_node_that_is_no_seed_relays_for_nobody(node: Open, stranger: Any) -> None:
     with pytest.raises(load_hivemind().P2PDaemonError, match="protocol"):
         await granted(stranger, await node(relay=False))
+
+
+async def test_a_peer_behind_a_router_is_called_through_a_seed_by_its_address(node: Open) -> None:
+    seed, home, caller = await node(relay=True), await node(relay=False), await node(relay=False)
+    await reserve(home._p2p, seed)
+    assert (await caller.connect(f"{(await seed.addresses())[0]}/p2p-circuit/p2p/{home._p2p.peer_id}")).delay_ms > 0
+    assert {peer.peer_id for peer in await caller.peers()} == {each._p2p.peer_id.to_bytes() for each in (seed, home)}

@@ -52,6 +52,7 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
         from hivemind.proto import dht_pb2
         from hivemind.utils.multiaddr import Multiaddr
+        from hivemind.utils.multiaddr.codecs import cid
         from hivemind.utils.serializer import MSGPackSerializer
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
@@ -62,6 +63,7 @@ def load_hivemind() -> types.SimpleNamespace:
     _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
     _outlive_messages(control, DecodeError, P2PDaemonError)
     _outlive_lines(P2P)
+    cid.PROTO_NAME_TO_CIDv1_CODEC.clear()  # a relay's peer id is written as it is: p2pd reads it in no other way
     p2p_daemon.loglevel = "ERROR"  # for p2pd, which else writes down what strangers send; what is less is told nobody anyway
     # ValueError: what a stranger's address may be that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
