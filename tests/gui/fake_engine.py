@@ -99,6 +99,7 @@ def main(kind: str) -> int:
             tell(events.EngineFailed(title="No model here.", advice="Get one."))
             return 3
         case "fails slowly" | "stops slowly":
+            tell(events.SettingsChanged(settings=Settings()))
             failed = events.EngineFailed(title="No room.", advice="Copy the report and start again.")
             tell(failed if kind == "fails slowly" else events.EngineStopped(round=3))
             sys.stdin.readline()

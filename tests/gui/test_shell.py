@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
-from waggle import cli, cuda_pack, paths
+from waggle import cli, cuda_pack, paths, settings
 from waggle.gui import app, kept, pausing, tray
 from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
@@ -217,19 +217,23 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 @pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Start again"), ("stops slowly", "Start")])
 def test_starting_is_offered_once_the_process_is_gone(
-    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:
     """However long it takes to go after it said why: until then no start could be carried out."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
-    shell = Shell(look, current, process, Choices(None))
+    shell = Shell(look, current, process, Choices(tmp_path / "settings.toml"))
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
     assert process.running
     assert words not in offered(shell)
-    assert process.send(Pause(id="goes at the first word"))
+    assert not process.send(Pause(id="nobody reads it"))
+    shell.choices.set({"computer.threads": 3})
+    assert settings.read(tmp_path / "settings.toml", ()).computer.threads == 3
+    process._process.closeWriteChannel()  # at which it goes
     qtbot.waitUntil(lambda: words in offered(shell), timeout=20_000)
+    assert shell.choices.settings.computer.threads == 3
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

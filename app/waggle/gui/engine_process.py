@@ -68,7 +68,7 @@ class EngineProcess(QObject):
         self._restarts = 0
         self._said = ""  # the id of the last words to the model
         self._started_at = 0.0
-        self._leaving = self._hopeless = self._failed = False
+        self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
         self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
@@ -89,8 +89,8 @@ class EngineProcess(QObject):
         return self._process.state() != QProcess.ProcessState.NotRunning or self._again.isActive()
 
     def send(self, command: AnyCommand) -> bool:
-        """Ask for something; False when there is nobody to ask."""
-        if self._process.state() != QProcess.ProcessState.Running:
+        """Ask for something; False when there is nobody to ask, as is one who is over and reads no more."""
+        if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
             return False
         self._process.write(wire.line(command))
         if isinstance(command, Say):
@@ -112,7 +112,7 @@ class EngineProcess(QObject):
         self._patience.start(int(self._farewell * 1000))
 
     def _start(self) -> None:
-        self._buffer, self._failed, self._hopeless = b"", False, False
+        self._buffer, self._over, self._hopeless = b"", False, False
         self._complaints.clear()
         self._started_at = self._clock()
         self._process.start(self._command[0], self._command[1:])
@@ -145,8 +145,8 @@ class EngineProcess(QObject):
                 return  # of a conversation in another window, which follows the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
-            case events.EngineFailed():
-                self._failed = True
+            case events.EngineFailed() | events.EngineStopped():
+                self._over = True
             case _:
                 pass
         self._heard = True
@@ -181,7 +181,7 @@ class EngineProcess(QObject):
         self._listen()
         if self._leaving:
             self.ended.emit()
-        elif not (self._hopeless or self._failed or code == 0):
+        elif not (self._hopeless or self._over or code == 0):
             self._died(code)
         self.stopped.emit()
 
