@@ -138,10 +138,10 @@ def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
 def test_a_recording_answers_nothing_and_what_was_said_is_not_lost(chat: Chat) -> None:
     window, view, sent = chat
     window.show_replay()
+    asked = len(sent)
     say(view, "Hello")
-    window.unheard(sent[-1])
-    assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
-    assert view._said.words() == "This is a recorded run: nothing was done."
+    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], asked)
+    assert view._empty.text() == "This is a recorded run: there is no model to ask."
 
 
 def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat: Chat) -> None:

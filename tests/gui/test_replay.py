@@ -3,12 +3,19 @@
 from pathlib import Path
 
 import pytest
+import shiboken6
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
 from waggle.errors import WaggleError
 from waggle.gui.app import Arguments, run
+from waggle.gui.choices import Choices
+from waggle.gui.current import Current
+from waggle.gui.look import Look
+from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
+from waggle.gui.shell import Shell
+from waggle.gui.window import Window
 from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, QueryHistory, Resume
 from waggle.protocol.state import AnyEvent
@@ -71,6 +78,51 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
     assert replay.send(Resume(id="b"))
     assert not replay.send(QueryHistory(id="c"))
     replay.stop()
+
+
+NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform without a screen says so
+
+
+def offered(window: Window) -> list[str]:
+    return [button.text() for button in window.home.hero._buttons.findChildren(Button) if button.isVisible()]
+
+
+@NO_SCREEN
+def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
+    shell = Shell(look, Current(), replay, Choices(None))
+    shell.begin("home")
+    for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
+        with qtbot.waitSignal(replay.ended, timeout=20_000):
+            begin()
+            assert shell.window.windowTitle() == "Waggle: Replay of a recorded run"
+            assert "Play again" not in offered(shell.window)
+        assert shell.window.windowTitle() == "Waggle: Replay of a recorded run: it has ended"
+        assert offered(shell.window) == ["Play again"]
+    shell._renew()  # as for another language
+    assert offered(shell.window) == ["Play again"]
+    shell.window.show_replay(example=True, over=True)
+    assert shell.window.windowTitle() == "Waggle: Example, recorded: it has ended"
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell._source.play_all()
+    shell.begin("swarms")
+    swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
+    swarms.show_models()
+    assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
+    swarms.show_trying()
+    assert (swarms.trying.ask._about.words(), swarms.trying.ask._go.isEnabled()) == (words, False)
+    swarms.trying.which.choose(1)
+    assert (swarms.trying.chat._empty.text(), swarms.trying.chat.button.isEnabled()) == (words, False)
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, frame, held, menu_button, row, text
-from waggle.gui.resting import hindrance
+from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.whose import blind_box, letter, moment
 from waggle.gui.words import one_line, plural, reward, told, tr, visible, visible_lines
@@ -97,6 +97,7 @@ class AskView(QWidget):
         self._denied: object = None  # who refused to pose a question, and of which specialty
         self._shown: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
+        self._recorded = False
         self._menu = menu_button(look, tr("Specialty"), small=True)
         self._choices = QMenu(self._menu)
         self._group = QActionGroup(self._choices)
@@ -135,7 +136,7 @@ class AskView(QWidget):
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
-        why_not = hindrance(state)
+        why_not = self._why_not()
         if why_not:
             self._waiting = ""  # whoever was asked is gone
         self._offer()
@@ -153,9 +154,18 @@ class AskView(QWidget):
             button.setToolTip(why_not)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self._about.say(tr(NO_MODEL))
+        self.show_state(self._state)
+
+    def _why_not(self) -> str:
+        return tr(NO_MODEL) if self._recorded else hindrance(self._state)
+
     def _pose_first(self) -> None:
         """By itself, unless this was refused: then a person asks again."""
-        state, idle = self._state, self.isVisible() and not self._waiting and not hindrance(self._state)
+        state, idle = self._state, self.isVisible() and not self._waiting and not self._why_not()
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
 

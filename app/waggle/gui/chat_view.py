@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Scrolled, announce, card, column, held, menu_button, restyle, row, rule, text
-from waggle.gui.resting import hindrance
+from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.turn_box import Guess, TurnBox
 from waggle.gui.whose import blind_box, moment
 from waggle.gui.words import plural, tr, visible
@@ -80,7 +80,7 @@ class ChatView(QWidget):
         self._moments = menu_button(look, tr("Compared with"), small=True)
         self._menu = QMenu(self._moments)
         self._group = QActionGroup(self._menu)
-        self._compact = False
+        self._compact = self._recorded = False
         self.blind = blind_box(look)
         self.blind.toggled.connect(self._set_blind)
         self._clear = Button(look, tr("Clear"), small=True)
@@ -143,6 +143,15 @@ class ChatView(QWidget):
         if answered:
             announce(self, self._boxes[-1].spoken())
 
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self._empty.setText(tr(NO_MODEL))
+        self._draw()
+
+    def _why_not(self) -> str:
+        return tr(NO_MODEL) if self._recorded else hindrance(self.state)
+
     def refused(self, words: str, command: str) -> None:
         """What was said was not answered: it can be said again."""
         if self._waiting and command in ("", self._asked_by):
@@ -160,7 +169,7 @@ class ChatView(QWidget):
 
     def _ask_for_offer(self) -> None:
         ready = self.state.ready
-        if self.isVisible() and ready is not None and ready is not self._offered_for and not hindrance(self.state):
+        if self.isVisible() and ready is not None and ready is not self._offered_for and not self._why_not():
             self._offered_for = ready
             self.commanded.emit(OfferTalk(id=new_id()))
 
@@ -220,7 +229,7 @@ class ChatView(QWidget):
         self._follows = at_the_end
 
     def _draw(self) -> None:
-        state, why_not = self.state, hindrance(self.state)
+        state, why_not = self.state, self._why_not()
         said = about(state)
         self._about.say(said)
         self._about.setVisible(bool(said))
@@ -290,7 +299,7 @@ class ChatView(QWidget):
             self._complain("")
         self._said.setProperty("length", too_long)
         may_say = bool(self._waiting) or not (self._full() or too_long)
-        self.button.setEnabled(may_say and not hindrance(self.state))
+        self.button.setEnabled(may_say and not self._why_not())
 
     def _complain(self, words: str) -> None:
         private = tr("What you write is kept nowhere and shared with nobody.")

@@ -54,6 +54,7 @@ class Hero(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._can_start = can_start
+        self._over = False  # what was recorded has been told
         self._state = State()
         self.report: Callable[[State], str] = report  # whoever has a log tells it too
         self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
@@ -163,7 +164,23 @@ class Hero(QFrame):
     def _show_why(self) -> None:
         self._why.open_below(self._why_button)
 
+    def show_over(self) -> None:
+        """All that was recorded has been told: it can be told again, and nothing else be done with it."""
+        self._over = True
+        self.show_state(self._state, self._state.at)
+
+    def _show_over(self) -> None:
+        for button in (self._more, self._second, self._why_button):
+            button.hide()
+        restyle(self._main, "kind", "primary")
+        self._main.join("")
+        self._main.become("primary", tr("Play again"), "play")
+        self._main.show()
+
     def _show_action(self, said: Sentence) -> None:
+        if self._over:
+            self._show_over()
+            return
         stopped = said.action in ("none", "copy_report") and self._can_start()
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
@@ -185,6 +202,9 @@ class Hero(QFrame):
 
     def act(self) -> None:
         """Do what the first button says."""
+        if self._over:
+            self.start_wanted.emit()
+            return
         match sentence(self._state).action:
             case "pause" | "pause_now" | "anyway":
                 self._ask(pausing.at_once())

@@ -11,7 +11,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, text
 from waggle.gui.presses import SureLink
-from waggle.gui.resting import hindrance
+from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
 from waggle.protocol.models import ModelShown
@@ -99,6 +99,7 @@ class ModelsView(QWidget):
     def __init__(self, look: Look, *, here: bool) -> None:
         super().__init__()
         self._look, self._here, self._state = look, here, State()
+        self._recorded = False
         self._shapes: list[object] = []  # of the cards that are there
         self._made: list[ModelCard] = []
         self._asked: object = None
@@ -136,7 +137,7 @@ class ModelsView(QWidget):
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
         coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
-        why_not = "" if coming else hindrance(state)
+        why_not = tr(NO_MODEL) if self._recorded else "" if coming else hindrance(state)
         if self.isVisible() and not why_not:
             self._list()
         for button in (self._use, self._folder):
@@ -148,6 +149,11 @@ class ModelsView(QWidget):
             words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
             self._say(words.replace("%2", figure(state.exported.rounds)), "good")
         self._draw(why_not)
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self.show_state(self._state)
 
     def showEvent(self, event: QShowEvent) -> None:
         """What was trained may have grown meanwhile."""

@@ -1,7 +1,7 @@
 """Plays a recorded run into the place of the engine: for showing, for pictures, for tests and for crash reports."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -30,7 +30,8 @@ class Replay(QObject):
     ) -> None:
         super().__init__(parent)
         self.is_example = path == paths.example()
-        self._lines: Iterator[AnyEvent | None] = wire.recording(path)
+        self.over = False
+        self._path, self._lines = path, wire.recording(path)
         self._speed, self._clock = max(0.01, speed), clock
         self._at = 0.0  # moment of the recording that has been told
         self._due = 0.0  # our own moment at which the next event is told
@@ -47,7 +48,9 @@ class Replay(QObject):
             raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
 
     def start(self) -> None:
-        """Begin to tell."""
+        """Begin to tell, or go on; what is over is told again."""
+        if self.over:
+            self.over, self.skipped, self._lines = False, 0, wire.recording(self._path)
         self._due = self._clock()
         self._tick.start()
 
@@ -84,6 +87,7 @@ class Replay(QObject):
             event = self._next or self._read()
             if event is None:
                 self._tick.stop()
+                self.over = True
                 self.ended.emit(self.skipped)
                 return
             self._next = None

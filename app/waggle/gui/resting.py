@@ -1,8 +1,9 @@
 """What the window says while there is no engine to ask, and in place of what is not known before it is ready."""
 
-from waggle.gui.words import tr
+from waggle.gui.words import later, tr
 from waggle.protocol.state import State
 
+NO_MODEL = later("This is a recorded run: there is no model to ask.")
 RESTING = ("preparing", "problem", "stopped")
 
 

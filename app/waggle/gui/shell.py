@@ -167,7 +167,8 @@ class Shell(QObject):
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
         else:
-            window.show_replay(example=source.is_example)
+            window.start_wanted.connect(self._play_again)
+            window.show_replay(example=source.is_example, over=source.over)
         return window
 
     def _made_tray(self) -> Tray:
@@ -273,7 +274,13 @@ class Shell(QObject):
         self.tray.say("Waggle", words)
 
     def _replay_ended(self, skipped: int) -> None:
-        self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example)
+        self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example, over=True)
+
+    def _play_again(self) -> None:
+        """From the beginning, in a window that has seen nothing of it."""
+        self._current.state = self._told = State()
+        self._source.start()
+        self._renew()
 
 
 def _worn(chosen: Settings) -> tuple[Theme, str, int]:

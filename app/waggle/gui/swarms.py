@@ -175,6 +175,11 @@ class Swarms(Page):
         self._which.mark(RACE - MODELS + 1)
         self.show_state(self._state, 0.0)
 
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._models.show_replay()
+        self.trying.show_replay()
+
     def show_models(self) -> None:
         self._turn_to(MODELS)
         self.show_state(self._state, 0.0)

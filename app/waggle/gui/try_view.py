@@ -41,6 +41,11 @@ class TryView(QWidget):
         self.ask.show_state(state)
         self.chat.show_state(state)
 
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self.ask.show_replay()
+        self.chat.show_replay()
+
     def refused(self, words: str, command: str) -> None:
         """The engine did not do what was asked."""
         for view in (self.ask, self.chat):

@@ -234,14 +234,19 @@ class Window(QWidget):
         for waiting in (self.home.hero, self.peers, self.swarms, self.you):
             waiting.refused(words, command)
 
-    def show_replay(self, skipped: int = 0, *, example: bool = False) -> None:
-        """Say for good that this is no living engine."""
-        words = tr("Example: a real swarm of two, recorded") if example else tr("Replay of a recorded run")
+    def show_replay(self, skipped: int = 0, *, example: bool = False, over: bool = False) -> None:
+        """Say for good that this is no living engine, and that nothing more comes of it once all was told."""
+        if over:
+            words = tr("Example, recorded: it has ended") if example else tr("Replay of a recorded run: it has ended")
+            self.home.hero.show_over()
+        else:
+            words = tr("Example: a real swarm of two, recorded") if example else tr("Replay of a recorded run")
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
         self._replay = True
         self.status.mark(words)
         self.peers.show_replay()
+        self.swarms.show_replay()
         self.setWindowTitle(f"Waggle: {words}")
 
     def show_leaving(self) -> None:
