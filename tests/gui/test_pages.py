@@ -16,7 +16,7 @@ from waggle.gui import language
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
 from waggle.gui.look import Look
-from waggle.gui.parts import Line
+from waggle.gui.parts import Button, Line
 from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
@@ -404,6 +404,23 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
     state = state_of(list(written))
     here = sum(kind != "gone" for _, _, kind, _ in PEERS)
     assert headline(state).startswith(f"{here} computers are training with you")
+
+
+def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> None:
+    window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
+    swarm = window.home._swarm
+    for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
+        window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
+        window._current.flush()
+        assert (swarm._lonely.isVisible(), swarm._crowd.isVisible()) == (offered, not offered), reach
+    window._current.take(events.ReachChanged(reach="alone", peers=0))
+    window._current.flush()
+    swarm._lonely.findChildren(Button)[0].click()
+    assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
+    window.show_page("home")
+    window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
+    window._current.flush()
+    assert not swarm._lonely.isVisible()
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])

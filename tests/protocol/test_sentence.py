@@ -142,6 +142,13 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
+def test_whoever_is_alone_is_promised_nobody():
+    alone = sentence(State(phase="contributing", reach="alone")).detail
+    assert alone == "Nobody else is here yet. You train alone; invite someone to learn together."
+    silent = sentence(State(phase="contributing", reach="connected", peers={"s": SEED})).detail
+    assert silent == "You are connected, but nobody else is sharing at the moment. You are training on your own."
+
+
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected"])
 def test_where_all_who_answer_run_another_version_nobody_is_told_that_none_is_there(reach):
     said = sentence(State(phase="contributing", reach=reach, peers={"o": OTHER})).detail

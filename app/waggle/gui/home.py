@@ -86,7 +86,9 @@ class Trend(QFrame):
 
 
 class Swarm(QFrame):
-    """Where I am: the swarm, who is here, what is trained on."""
+    """Where I am: the swarm, who is here, what is trained on; where nobody is, the way to invite someone."""
+
+    invite_wanted = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -101,9 +103,11 @@ class Swarm(QFrame):
         self._first, self._third = lines[0], lines[2]
         self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
         head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
-        crowd = row(self._faces, (self._more, 1))
+        invite = Button(look, tr("Invite someone"), "link")
+        invite.clicked.connect(self.invite_wanted)
+        self._crowd, self._lonely = held(row(self._faces, (self._more, 1))), held(row(FLUSH, invite, None))
         self._shown = 6
-        self._box = column(head, self._weather, 4, *lines, None, crowd, gap=8, margins=(20, 14, 20, 14))
+        self._box = column(head, self._weather, 4, *lines, None, self._crowd, self._lonely, gap=8, margins=(20, 14, 20, 14))
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
@@ -125,6 +129,9 @@ class Swarm(QFrame):
         self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
         self._facts[1].say(one_line(ready.model) if ready else "–")
         self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
+        lonely = not resting and not here and state.reach in ("alone", "connected")
+        self._lonely.setVisible(lonely)
+        self._crowd.setVisible(not lonely)
         here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
         faces = here[: self._shown]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
@@ -244,9 +251,12 @@ class Me(QFrame):
 
 
 class Home(Page):
-    """`page_wanted` names another page, `race_wanted` leads to the race, `start_wanted` asks for an engine."""
+    """`page_wanted` names another page, `race_wanted` leads to the race, `invite_wanted` to an invite, `start_wanted` asks for an
+    engine.
+    """
 
     page_wanted = Signal(str)
+    invite_wanted = Signal()
     race_wanted = Signal()
     start_wanted = Signal()
 
@@ -263,6 +273,7 @@ class Home(Page):
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
+        self._swarm.invite_wanted.connect(self.invite_wanted)
         self._figures = Even(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),

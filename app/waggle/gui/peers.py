@@ -24,7 +24,7 @@ REACH, PICTURE = 272, 330  # pixels, of words as large as they are made
 BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the edges of page and card, and Qt's own widest
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
 HEADS = {
-    "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("No one else is here", "you", "text_soft"),
+    "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("Nobody else is here yet", "you", "text_soft"),
     "connected": ("Connected to the swarm", "check", "good"), "solo": ("This computer only", "you", "text_soft"),
 }  # fmt: skip
 
@@ -69,7 +69,7 @@ def reach_words(state: State) -> str:
             )
             return f"{tr('Your model trains meanwhile.')} {tried}".strip()
         case "alone":
-            return tr("You are training on your own; peers join automatically.")
+            return tr("You train alone; invite someone to learn together.")
         case "solo":
             return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
         case "connected":

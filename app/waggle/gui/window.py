@@ -90,6 +90,7 @@ class Window(QWidget):
         self.home.page_wanted.connect(self.show_page)
         self.status.home_wanted.connect(lambda: self.show_page("home"))
         self.home.race_wanted.connect(self.show_race)
+        self.home.invite_wanted.connect(self._invite)
         self.home.start_wanted.connect(self.start_wanted)
         self.home.hero.setting_wanted.connect(self._show_setting)
         self.peers.invite_wanted.connect(self._invite)

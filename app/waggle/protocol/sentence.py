@@ -160,8 +160,9 @@ def _contributing(state: State) -> Sentence:
         detail = _differing(state) or f"Looking for peers ({tried}); your model trains meanwhile."
         return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
-        who = "No one else is here." if state.reach == "alone" else "You are connected, but nobody else is sharing at the moment."
-        detail = _differing(state) or f"{who} You are training on your own; peers join automatically."
+        nobody = "Nobody else is here yet. You train alone; invite someone to learn together."
+        silent = "You are connected, but nobody else is sharing at the moment. You are training on your own."
+        detail = _differing(state) or (nobody if state.reach == "alone" else silent)
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
         detail = f"Your model is {doing}, on this computer only. It stops when you pause."
