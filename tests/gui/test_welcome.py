@@ -28,6 +28,7 @@ from waggle.gui.welcome import STEPS, SWARM, Welcome
 from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.settings import profile_of
+from waggle.tasks.charter import first_swarm
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
@@ -53,6 +54,14 @@ def welcome_of(shell: Shell) -> Welcome:
     found = shell.window.findChild(Welcome)
     assert isinstance(found, Welcome)
     return found
+
+
+def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    first = welcome._choices[0]._button
+    assert first.text() == f"{first_swarm().name}, the swarm that comes with Waggle"
+    assert "empty so far" in first.accessibleDescription()
 
 
 def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:

@@ -154,7 +154,12 @@ class Welcome(QWidget):
     def _swarms(self) -> QWidget:
         look = self._look
         self._choices = [
-            Choice(look, tr("The swarm that comes with Waggle"), tr("Small puzzles of nine kinds, open to all."), "swarms"),
+            Choice(
+                look,
+                tr("First light, the swarm that comes with Waggle"),
+                tr("Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone."),
+                "swarms",
+            ),
             Choice(look, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"),
             Choice(
                 look,
