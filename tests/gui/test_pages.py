@@ -425,12 +425,24 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
 def test_nobody_here_is_said_in_words(window_told: Told, reach: events.Reach) -> None:
-    window = window_told([ready(), events.ReachChanged(reach=reach, peers=0, tried=2)])
+    running = events.PhaseChanged(phase="contributing", round=1)
+    window = window_told([ready(), running, events.ReachChanged(reach=reach, peers=0, tried=2)])
     window.show_page("peers")
     page = window.pages["peers"]
     assert isinstance(page, Peers)
     assert page._below.currentIndex() == 1
-    assert page._empty.text()
+    solo, other = "There are no peers in a swarm of one computer.", "No peer has been met yet. Invite someone: they get a link."
+    assert page._empty.text() == (solo if reach == "solo" else other)
+
+
+def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Told) -> None:
+    window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
+    window.show_page("peers")
+    for reach, offered in (("alone", False), ("connected", True)):
+        told = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
+        window._current.take(told)
+        window._current.flush()
+        assert window.peers._reach._copy.isVisible() == offered
 
 
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:

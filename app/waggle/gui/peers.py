@@ -113,7 +113,7 @@ class Reach(QWidget):
         self._rejected.setVisible(refused > 0)
         self._copy.offer(state.address)
         self._copy.setToolTip(one_line(state.address))
-        self._copy.setVisible(bool(state.address) and not resting)
+        self._copy.setVisible(bool(state.address) and state.reach == "connected" and not resting)
 
 
 def _way(kind: str, count: int) -> str:
@@ -277,5 +277,4 @@ def _empty(state: State) -> str:
         return tr("There are no peers in a swarm of one computer.")
     if hindrance(state):
         return tr("Peers appear here by themselves when the engine is ready.")
-    hint = tr(" Give someone your address, and they can join through this computer.") if state.address else ""
-    return tr("No peer has been met yet; they appear here by themselves.") + hint
+    return tr("No peer has been met yet. Invite someone: they get a link.")
