@@ -24,6 +24,7 @@ from waggle.gui.help_page import HelpPage
 from waggle.gui.look import Look
 from waggle.gui.notices import notices
 from waggle.gui.only_one import OnlyOne
+from waggle.gui.opened import Application
 from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
 from waggle.gui.settings_page import SettingsPage
@@ -34,6 +35,7 @@ from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
+SOON_MS = 60_000
 FAKE = Path(__file__).with_name("fake_engine.py")
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
 
@@ -417,3 +419,28 @@ def test_the_dock_brings_a_closed_window_back(
     assert not shell.window.isVisible()
     qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
     assert shell.window.isVisible() == raised
+
+
+@NO_SCREEN
+def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_engine_its_time(
+    look: Look, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its commit another program may still call it off; and the system asks as often as it likes."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    engine, told = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
+    engine.told.connect(told.append)
+    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path))
+    monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
+    shell.begin("home")
+    shell.start()
+    qtbot.waitUntil(lambda: any(isinstance(event, events.Ready) for event in told), timeout=SOON_MS)
+    qapp.commitDataRequest.emit(None)
+    assert not shell.window.leaving
+    assert kept.read(tmp_path / "window.json").geometry
+    with qtbot.waitSignal(shell.left, timeout=SOON_MS):
+        for _ in range(2):
+            QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
+    assert isinstance(told[-1], events.EngineStopped)
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)

@@ -156,7 +156,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     sys.excepthook = _Reporter(shell)
     logging.getLogger().addHandler(Notes(shell.journal))
     app = application()
-    app.called, app.leave = shell.called, shell.leave
+    app.called, app.leave = shell.called, shell.leave_with_system
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
     shell.left.connect(end)

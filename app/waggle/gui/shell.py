@@ -71,7 +71,7 @@ class Shell(QObject):
             source.ended.connect(self._replay_ended)
         app = QGuiApplication.instance()
         assert isinstance(app, QGuiApplication)
-        app.commitDataRequest.connect(self.leave)
+        app.commitDataRequest.connect(self._remember)  # no more: another program may call the end of the session off
         app.applicationStateChanged.connect(self._activated)
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
@@ -132,6 +132,11 @@ class Shell(QObject):
         self._source.stop()
         if isinstance(self._source, Replay):
             self.left.emit()
+
+    def leave_with_system(self) -> None:
+        """As a person leaves, but the system may ask again at the end of a session: that does not mean at once."""
+        if not self.window.leaving:
+            self.leave()
 
     @property
     def said_goodbye(self) -> bool:
@@ -211,7 +216,7 @@ class Shell(QObject):
     def _remember(self) -> None:
         geometry = kept.geometry_text(bytes(self.window.saveGeometry().data()))
         self._kept = replace(self._kept, geometry=geometry, page=self.window.page)
-        if self._home is not None:
+        if self._home is not None and not self.said_goodbye:
             kept.write(self._home.window, self._kept)
 
     def _settings_changed(self) -> None:
