@@ -21,7 +21,7 @@ from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
 from waggle.gui.progress import Progress, verdict
-from waggle.gui.question_card import chip_of, foot
+from waggle.gui.question_card import chip_of, foot, gist
 from waggle.gui.round_table import COLUMNS, RoundTable, RoundTableView, rows
 from waggle.gui.stepper import count, turn
 from waggle.gui.window import Window
@@ -29,7 +29,7 @@ from waggle.gui.words import figure
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.gatherings import StartedAgain
-from waggle.protocol.state import AnyEvent, Card, State, apply
+from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
 Told = Callable[..., Window]
 
@@ -443,6 +443,33 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tol
         window._current.take(told)
         window._current.flush()
         assert window.peers._reach._copy.isVisible() == offered
+
+
+PUZZLES = (
+    ("Calculate 9 * 0.", "Calculate 9 * 0."),
+    ("Convert a number.\n\nUse letters.\n\nNow, convert 41 to base-6\n", "…Now, convert 41 to base-6"),
+    ("This is a program. What is the output?\n\n>[-]>+.<\n\nRespond only with the exact output.", "…>[-]>+.<"),
+    ("Please solve this. Only reply with the value.\n(8.5-5.9) = ?", "…(8.5-5.9) = ?"),
+    ("Find the distance for each cell below:\n1 0\n0 1\n", "Find the distance for each cell below: 1 0 0 1"),
+    ("Two words.\n\nReturn True if they are alike:\negg add", "…Return True if they are alike: egg add"),
+    ("Compute 2^2.\nGive three figures.", "Compute 2^2. Give three figures."),
+    ("", ""), ("\n \n", ""), ("Give it.\n\nGive it.", "Give it."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "said"), PUZZLES)
+def test_one_line_says_what_makes_it_this_question(question: str, said: str) -> None:
+    assert gist(question) == said
+
+
+def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Told) -> None:
+    question = PUZZLES[1][0]
+    shown = replace(card(1.0), question=question)
+    window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(shown,)))])
+    window.grab()
+    line = window.home._good._question
+    assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
+    assert "Use letters." in line.toolTip()
 
 
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:

@@ -13,6 +13,7 @@ from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
 from waggle.gui.parts import FLUSH, Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
+from waggle.gui.question_card import say_question
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
@@ -202,7 +203,7 @@ class GoodAnswer(QFrame):
 
     def _show(self, card: Card, answer: ShownCompletion) -> None:
         self._answer.setProperty("key", card.key)
-        self._question.say(one_line(card.question))
+        say_question(self._question, card.question)
         self._answer.say(answer.text, answer.start, answer.length, match="match" if card.mine else "match_peer")
         self._reward.say(reward(answer), "good", "check")
         if card.mine:

@@ -1,6 +1,7 @@
 """One question of the Live feed: who asked it, its answers side by side, and what was learned from them."""
 
 import math
+import re
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QMouseEvent, QPainter, QPen
@@ -8,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
-from waggle.gui.parts import Button, Line, column, row, text
+from waggle.gui.parts import Button, Line, column, row, set_tip, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height
 from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.events import RIGHT, ShownCompletion
@@ -16,8 +17,28 @@ from waggle.protocol.state import HELD, Card, State
 from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
+ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
+
+
+def gist(question: str) -> str:
+    """What makes it this question, on one line: its end, for all of a kind begin alike, and may say at last how to answer."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", question[:LONGEST_SHOWN]) if part.strip()] or [""]
+    while len(parts) > 1 and ASKED_FOR.match(parts[-1]):
+        parts.pop()
+    first, _, second = parts[-1].partition("\n")
+    task = second if first.endswith(".") and second and "\n" not in second and not second.endswith(".") else parts[-1]
+    said = one_line(task)
+    return said if one_line(question).startswith(said) else f"…{said}"
+
+
+def say_question(line: Line, question: str) -> None:
+    """Its gist, with the whole in the tooltip and for whoever hears it."""
+    line.say(gist(question))
+    line.setAccessibleName(one_line(question))
+    if line.words() != one_line(question):
+        set_tip(line, one_line(question))
 
 
 def going_on(card: Card, state: State) -> bool:
@@ -197,10 +218,10 @@ class QuestionCard(QFrame):
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
-        self._question.say(one_line(card.question))
+        say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
-        self.setAccessibleName(f"{self._who.words()}: {self._question.words()}")
-        self._more.setAccessibleName(f"{tr('More')}: {self._question.words()}")
+        self.setAccessibleName(f"{self._who.words()}: {self._question.accessibleName()}")
+        self._more.setAccessibleName(f"{tr('More')}: {self._question.accessibleName()}")
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
         while len(self._tiles) < len(card.completions):
@@ -258,12 +279,13 @@ class QuestionCard(QFrame):
     def _fit(self) -> None:
         is_open = self.is_open
         needed = max((tile.lines_needed() for tile in self._tiles if not tile.isHidden()), default=LINES)
-        long = self._question.sizeHint().width() > self._question.width()
+        shown = self._question.words() == self._question.accessibleName()
+        long = not shown or self._question.sizeHint().width() > self._question.width()
         self._whole.setVisible(is_open and long)
         self._reader.setVisible(is_open or long or needed > LINES)
         words = tr("Read less") if is_open else tr("Read all")
         self._reader.say(words)
-        self._reader.setAccessibleName(f"{words}: {self._question.words()}")
+        self._reader.setAccessibleName(f"{words}: {self._question.accessibleName()}")
         for tile in self._tiles:
             tile.show_lines(max(LINES, min(OPEN_LINES, needed)) if is_open else LINES)
 
