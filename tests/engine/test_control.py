@@ -1,6 +1,7 @@
 """The control socket."""
 
 import asyncio
+import errno
 import inspect
 import os
 import sqlite3
@@ -200,6 +201,20 @@ def test_a_long_folder_name_still_gets_a_socket(tmp_path):
     path = control.socket_path(Home(tmp_path / ("x" * 200)))
     assert len(str(path)) <= control.LONGEST_PATH
     assert path != control.socket_path(Home(tmp_path / ("y" * 200)))
+
+
+async def test_a_folder_that_takes_no_socket_is_named_with_the_reason(tmp_path, monkeypatch):
+    """As FAT, exFAT and many shared folders say it."""
+
+    async def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(asyncio, "start_unix_server" if control.UNIX else "start_server", refuse)
+    with pytest.raises(EngineError) as caught:
+        async with control.serving(Home(tmp_path).prepare(), obey):
+            pass
+    assert caught.value.title == f"The engine cannot listen in {tmp_path}: Operation not permitted."
+    assert caught.value.advice == "Not every disk takes sockets: choose a folder on another with --home."
 
 
 @pytest.fixture

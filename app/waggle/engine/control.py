@@ -70,7 +70,10 @@ def of_a_window(_writer: asyncio.StreamWriter) -> Callable[[], None]:
 
 @contextlib.asynccontextmanager
 async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> AsyncIterator[asyncio.Server]:
-    """Listen for commands; the folder must have been claimed. Who is connected at the end hears the last that was told."""
+    """Listen for commands; the folder must have been claimed. Who is connected at the end hears the last that was told.
+
+    Raises EngineError where one cannot listen.
+    """
     connected: set[asyncio.StreamWriter] = set()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -99,7 +102,13 @@ async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> Async
                 await asyncio.gather(*answering)
                 await writer.drain()
 
-    server = await _listen(home, talk)
+    try:
+        server = await _listen(home, talk)
+    except OSError as error:  # FAT, exFAT and many shared folders take no socket
+        raise EngineError(
+            f"The engine cannot listen in {home.root}: {error.strerror or error}.",
+            "Not every disk takes sockets: choose a folder on another with --home.",
+        ) from error
     try:
         yield server
     finally:
