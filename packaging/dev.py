@@ -160,15 +160,24 @@ def setup() -> None:
     if sys.platform in COMPILERS and not has_compiler(sys.platform):
         what, line = COMPILERS[sys.platform]
         sys.exit(f"Setting up compiles a package in C and needs {what}. Get them with\n    {line}")
-    if not PYTHON.exists():
+    if not is_whole(PYTHON):
         print(f"Making {VENV} ...", flush=True)
-        venv.create(VENV, with_pip=True, symlinks=not WINDOWS)
+        venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
     project = tomllib.loads(PROJECT.read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     print("Installing (about 2 GB, once) ...", flush=True)
     pip("install", *wanted)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def is_whole(python: Path) -> bool:
+    """Whether an environment was made to its end, and by a Python of this version."""
+    look = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    try:
+        return subprocess.run([python, "-c", look], capture_output=True, check=False).returncode == 0
+    except OSError:  # it is not there, or no program
+        return False
 
 
 def set_up_bench() -> None:

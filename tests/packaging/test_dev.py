@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import venv
 
 import dev
 import pytest
@@ -45,6 +46,21 @@ def test_an_invite_is_found_from_where_the_person_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert dev.with_whole_paths(["--theme", "dark", "invite.waggle"]) == ["--theme", "dark", str(tmp_path / "invite.waggle")]
     assert dev.with_whole_paths(["export", "new.waggle"]) == ["export", "new.waggle"]
+
+
+def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_one_stays(tmp_path, monkeypatch):
+    place = tmp_path / ".venv"
+    monkeypatch.setattr(dev, "VENV", place)
+    monkeypatch.setattr(dev, "PYTHON", place / ("Scripts/python.exe" if dev.WINDOWS else "bin/python"))
+    monkeypatch.setattr(dev, "get", lambda *_: None)
+    monkeypatch.setattr(dev, "has_compiler", lambda _: True)
+    monkeypatch.setattr(dev, "pip", lambda *_: subprocess.check_output([dev.PYTHON, "-m", "pip", "--version"]))
+    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip does
+    for stays in (False, True):
+        (place / "of before").touch()
+        (place / ".waggle-stamp").unlink(missing_ok=True)
+        dev.setup()
+        assert (place / "of before").exists() == stays
 
 
 @pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["lab", "race"]])
