@@ -16,7 +16,7 @@ from waggle.lab import attacks
 from waggle.lab.attacks import Scene
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import DEPOSIT
 from waggle.swarm.gathering import MAX_PULL, Gathering, promising, resters
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
@@ -257,9 +257,6 @@ class Flood:
 
     async def meet(self) -> None:
         """Nobody is met."""
-
-    async def peers(self) -> tuple[Connected, ...]:
-        return ()
 
     async def read(self, _key: str) -> dict[bytes, bytes]:
         signed = msgspec.msgpack.encode(self._announced) + bytes(SIGNATURE_BYTES)

@@ -13,6 +13,7 @@ from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, peer_of
 from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.looks import Effort
 from waggle.swarm.news import NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import ASKED_RATE
@@ -164,9 +165,10 @@ class Connection:
 
     async def _stay_joined(self) -> None:
         while True:
+            effort = Effort()
             with suppress(PeerAway):  # p2pd is just dying; the supervisor replaces it
-                await self._look()
-            await asyncio.sleep(min(LOOK_S, self._options.rejoin))
+                await effort.of(self._look())
+            await asyncio.sleep(max(min(LOOK_S, self._options.rejoin), effort.rest))
 
     async def _look(self) -> None:
         dht = self.dht

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Standing, Trust
 
@@ -33,8 +33,6 @@ class Network(Protocol):
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes: ...
 
     async def greet(self, peer_id: bytes) -> bytes: ...
-
-    async def peers(self) -> Sequence[Connected]: ...
 
     async def addresses(self) -> list[str]: ...
 

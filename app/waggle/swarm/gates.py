@@ -22,7 +22,7 @@ from websockets.exceptions import WebSocketException
 from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
-from waggle.swarm.dht import Connected, PeerAway
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.gateway import DONE, KEPT, MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.news import GatewayDoubted, News
@@ -170,9 +170,6 @@ class Gates:
 
     async def greet(self, peer_id: bytes) -> bytes:
         raise PeerAway("peers are not called from here")
-
-    async def peers(self) -> Sequence[Connected]:
-        return ()
 
     async def addresses(self) -> list[str]:
         return []

@@ -120,7 +120,7 @@ class Gathering:
         resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id, *self._pulling, *await self._resters(connection, current), *self._trust.avoided(), *resting},
+            avoid={self._peer_id, *self._pulling, *self._resters(current), *self._trust.avoided(), *resting},
             tried=self._tried,
             known=self._trust.trusted() | heard.keys(),
             count=self._options.peers_per_pull,
@@ -265,11 +265,9 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    async def _resters(self, connection: Door, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    def _resters(self, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
-        if not self._unanswered:
-            return []
-        here = {peer.peer_id for peer in await connection.dht.peers()}
+        here = {origin for origin in self._unanswered if self._trust.of(origin).connection != "gone"}
         return resters(self._unanswered, current, here, time.monotonic())
 
 

@@ -5,8 +5,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
+from waggle.swarm.looks import Looks
 from waggle.swarm.quota import Quota
-from waggle.swarm.services import RANGE, Looks, Refused
+from waggle.swarm.services import RANGE, Refused
 
 ASKED_RATE, ASKED_BURST = 1 / 60, 3.0  # of one peer; RANGE times as much: of one address range
 LISTED_S = 1.0  # between two listings of all who are connected, however many ask

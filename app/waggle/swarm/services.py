@@ -1,12 +1,11 @@
 """What a node answers when others call it, and how much: a quota before every handler, those of the DHT itself too."""
 
-import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from waggle.swarm.looks import Looks
 from waggle.swarm.quota import Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
 
@@ -47,23 +46,6 @@ class Services:
 
 class Refused(Exception):
     """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
-
-
-class Looks:
-    """One look for all who ask for it at the same time, and not more often than every `pause` seconds."""
-
-    def __init__(self, look: Callable[[], Awaitable[None]], pause: float) -> None:
-        self._look, self._pause = look, pause
-        self._one_at_a_time, self._began = asyncio.Lock(), -math.inf
-
-    async def since(self, asked_at: float) -> None:
-        """Return after a look that began later: who has just come is in it, and who is not has gone."""
-        async with self._one_at_a_time:
-            if self._began < asked_at:
-                await asyncio.sleep(self._began + self._pause - time.monotonic())
-                began = time.monotonic()
-                await self._look()
-                self._began = began
 
 
 class Limits:
