@@ -178,6 +178,16 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     assert swarms._link.text() == "waggle://nonsense", "to be mended"
 
 
+def test_each_view_has_its_own_title(page: Page) -> None:
+    swarms = page[1]
+    for show, title in (
+        (swarms.show_models, "Models"), (swarms.show_trying, "Try it"), (swarms.show_race, "Race"), (swarms.show_list, "Swarms"),
+        (swarms.show_invitation, "Swarms"),
+    ):  # fmt: skip
+        show()
+        assert swarms._top._title.text() == title
+
+
 def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     window, swarms, sent = page
     (tmp_path / "an invite.waggle").write_text(f"An invite for you:\n{LINK}\n")

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Edges, column, held, row, text
@@ -13,7 +13,7 @@ BELOW = 6  # between actions that stand below the title and the sentence
 class Top(QWidget):
     """Title and actions on one line; where words are large and the window is not, actions stand below, on two if need be."""
 
-    def __init__(self, title: QWidget, *actions: QWidget) -> None:
+    def __init__(self, title: QLabel, *actions: QWidget) -> None:
         super().__init__()
         self._title = title
         self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
@@ -24,6 +24,9 @@ class Top(QWidget):
         for item in self._items:
             item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
         self.setLayout(self._box)
+
+    def rename(self, words: str) -> None:
+        self._title.setText(words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -46,9 +49,14 @@ class Top(QWidget):
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
     """Title and actions on one line; what the page says in a sentence has all of the next one."""
+    return column(titled(look, title, *actions), line, gap=0)
+
+
+def titled(look: Look, title: str, *actions: QWidget) -> Top:
+    """The first of the two lines, for whoever changes the title."""
     name = text(look, title, "title")
     name.setFixedHeight(look.px(40))
-    return column(Top(name, *actions), line, gap=0)
+    return Top(name, *actions)
 
 
 def head_edges(edge: int, *, compact: bool, below: int = 0) -> Edges:

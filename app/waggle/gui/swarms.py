@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QStackedWidget
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
-from waggle.gui.page_head import head_edges, page_head
+from waggle.gui.page_head import head_edges, titled
 from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, empty, held, row, say_in, text
 from waggle.gui.race_view import RaceView
 from waggle.gui.resting import hindrance
@@ -70,7 +70,8 @@ class Swarms(Page):
         self._invitation.save_wanted.connect(self._save_wanted)
         self._models = ModelsView(look, here=here)
         self._models.commanded.connect(self.commanded)
-        self._which = Segments(look, (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race")), tr("What is shown"))
+        self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
+        self._which = Segments(look, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
         self.trying = TryView(look)
         self.trying.commanded.connect(self.commanded)
@@ -85,7 +86,8 @@ class Swarms(Page):
         for view in views:
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
-        self._head = page_head(look, tr("Swarms"), self._line, *actions)
+        self._top = titled(look, self._names[0], *actions)
+        self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
@@ -157,6 +159,7 @@ class Swarms(Page):
         """What was waited for where one was is waited for no more: its answer would take the place of this view."""
         self._waiting, self._unheard = "", False
         self._views.setCurrentIndex(view)
+        self._top.rename(self._names[max(0, view - MODELS + 1)])
 
     def show_list(self) -> None:
         self._turn_to(LIST)
