@@ -1,10 +1,15 @@
 """What a new swarm can be made of is audited, in words, and recognised again in an invite."""
 
+from contextlib import closing
+
 import pytest
 
 from waggle.errors import CharterError
 from waggle.tasks import audited, charter, offered
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.verifier import Verifier
+
+LARGEST_SEED = (1 << 63) - 1
 
 
 def test_all_that_is_offered_may_stand_in_a_charter():
@@ -13,6 +18,15 @@ def test_all_that_is_offered_may_stand_in_a_charter():
     for offer in offers:
         assert not audited.shipped().refusal(offer.dataset, offered.FOR_ANY_MODEL_CHARACTERS), offer.dataset
         assert all(level.sample.strip() for level in offer.levels.values())
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "standard", "hard"])
+def test_all_that_is_offered_makes_questions_of_seeds_as_large_as_those_of_a_swarm(difficulty):
+    datasets = [offer.dataset for offer in offered.shipped() if difficulty in offer.levels]
+    for some in (datasets[::2], datasets[1::2]):
+        with closing(Verifier(offered.charter_of("All", [(dataset, difficulty) for dataset in some]))) as verifier:
+            made = verifier.questions([(dataset, LARGEST_SEED - number) for dataset in some for number in range(4)])
+        assert {one.dataset for one in made if one.text} == set(some)
 
 
 def test_the_swarm_that_ships_is_the_easy_form_of_nine():

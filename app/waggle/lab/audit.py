@@ -25,7 +25,7 @@ from waggle.tasks.group import RIGHT
 
 SEEDS = tuple(range(100, 112))  # of the questions that are made again and again
 ASKED = SEEDS[:6]  # of those that see the whole corpus
-MANY = range(1000, 1200)  # of questions that are made once, because a rare one might need what no other needed
+MANY = tuple((number << 52) + number for number in range(1000, 1200))  # of 63 bits, as those of a swarm: of what is made once
 ROUNDING = 1e-9  # by which sums of shares may miss 1
 LENGTHS = (400, 2_000, LONGEST_COMPLETION)  # characters of an answer: the first charter allows the least of these
 QUICK_SECONDS = 0.25  # for one answer
