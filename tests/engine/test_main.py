@@ -2,13 +2,17 @@
 
 import argparse
 import asyncio
+import logging
 import os
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import waggle
 from waggle import paths
-from waggle.engine import main, model, stdio
+from waggle.engine import control, main, model, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
 from waggle.engine.frugality import MOST, Frugality, system_kills
@@ -47,6 +51,14 @@ async def ran(folder):
     os.close(theirs)
     with os.fdopen(ours, "rb") as told:
         return code, [wire.event(line) for line in told]
+
+
+def said_as_error(caplog, failed: events.EngineFailed) -> None:
+    """So that a service's operator reads it, where no window does."""
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert failed.title in said
+    assert failed.detail.strip() in said
+    caplog.clear()
 
 
 @pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
@@ -96,7 +108,9 @@ async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smal
         await main._contribute_or_go_back(*begun)
 
 
-async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the_next_start_is_no_crash(tmp_path, monkeypatch):
+async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the_next_start_is_no_crash(
+    tmp_path, monkeypatch, caplog
+):
     went_back = []
 
     async def crash(_home: object, _choices: object, _teller: object, desk: Desk, _frugality: object) -> bool:
@@ -109,6 +123,31 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
+    said_as_error(caplog, failed)
+
+
+async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
+    home = paths.Home(tmp_path).prepare()
+    held = control.claim(home)
+    engine = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])},
+    )  # fmt: skip
+    _, said = await engine.communicate()
+    held.release()
+    assert engine.returncode == 1
+    assert b"Another engine, or a seed, is running for this folder." in said
+
+
+async def test_a_folder_that_takes_no_record_is_said_to_be_so(tmp_path, monkeypatch, caplog):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(main, "Teller", full)
+    code, (failed,) = await ran(tmp_path)
+    assert (code, failed.title) == (1, f"The folder {tmp_path} cannot be written: No space left on device.")
+    said_as_error(caplog, failed)
 
 
 async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypatch):

@@ -84,6 +84,7 @@ def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alon
         assert {"%h/.local/bin", "/usr/bin"} <= set(told["Environment"].removeprefix("PATH=").split(":"))
     assert program in ("waggle", "/usr/bin/waggle")
     assert told["KillMode"] == "mixed"
+    assert told.get("StandardOutput", "journal") == "journal" or told["StandardError"] == "journal", "else why it failed is lost"
 
 
 def test_services_of_other_systems_start_what_their_installers_put_there():

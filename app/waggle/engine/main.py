@@ -7,6 +7,7 @@ stdin belongs to a window, and its end means leave; where a service has the fold
 import argparse
 import asyncio
 import contextlib
+import logging
 import signal
 import time
 import traceback
@@ -42,6 +43,7 @@ from waggle.protocol.gatherings import StartedAgain
 LOOK_SECONDS = 2.0
 LEAVING_SECONDS, LEAVING_LOOK_SECONDS = 60.0, 0.2  # an engine that is still loading its model hears late that its window is gone
 SMALLER = "It goes on in smaller parts, which take less memory."
+log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,12 +66,10 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             return 0  # its window is gone, or followed an engine that was here already
         teller = Teller(home.events, service=not arguments.stdio)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
-        writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
-        return 1
+        return _not_begun(writer, error)
     except OSError as error:  # read-only, or full to the last byte
         title = f"The folder {home.root} cannot be written: {error.strerror}."
-        writer(wire.line(events.EngineFailed(seq=1, title=title, advice="Mend its rights, make room, or choose another.")))
-        return 1
+        return _not_begun(writer, EngineError(title, "Mend its rights, make room, or choose another."))
     teller.attach(writer, writer.waiting)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(claimed.release)
@@ -99,6 +99,13 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             teller.tell(_crashed(error, desk))
             return 1
     return 0
+
+
+def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
+    """Say why before there is anything that tells events: to a window, and to whoever looks after a service."""
+    writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
+    log.error("failed: %s", error)
+    return 1
 
 
 def _crashed(error: Exception, desk: Desk) -> events.EngineFailed:

@@ -181,7 +181,8 @@ def _log(event: AnyEvent) -> None:
         case events.CheckpointSetAside():
             log.info("%s was set aside: %s", event.folder, event.reason)
         case events.EngineFailed():
-            log.info("failed: %s %s\n%s", event.title, event.advice, event.detail)
+            said = f"{event.title} {event.advice}\n{event.detail}".strip()
+            log.error("failed: %s", said)  # on stderr, too: whoever looks after a service sees nothing else
         case events.EngineStopped():
             log.info("stopped after round %d", event.round)
         case _:
