@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
 from waggle.errors import MemoryShort, ModelError, ModelMissing, Stopped, SwarmError
 from waggle.protocol import events, wire
+from waggle.protocol.rules import Wishes
 from waggle.rl.batch import nothing
 from waggle.settings import Model
 
@@ -182,6 +184,30 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
     assert warned.advice.endswith("All is as it was before.")
+
+
+async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun, monkeypatch):
+    *_, desk, _ = begun
+    made = []
+
+    class Watched(Lifecycle):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)
+            made.append(self)
+
+    async def prepare(*_: object, **__: object) -> None:
+        assert not made[0]._timer.cancelled()
+        raise ModelMissing("The hub has lost a file of it.")
+
+    monkeypatch.setattr(main, "Lifecycle", Watched)
+    monkeypatch.setattr(main, "prepare", prepare)
+    now = time.time()
+    desk.asked.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
+    desk.back.append(WayBack(nothing))
+    assert await main._contribute_or_go_back(*begun), "it goes back"
+    assert made[0].stopped.is_set()
+    assert made[0]._timer.cancelled()
+    assert desk.asked.wishes.paused, "which holds for the next one"
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")

@@ -180,7 +180,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
         lifecycle.change_settings = choices.change
         choices.applied.append(lambda now: lifecycle.follow(now.when))
-        stack.callback(lifecycle.gate.stop)
+        stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
         lifecycle.person = Person(home, history, lifecycle.start_again)
