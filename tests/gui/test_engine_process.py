@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from waggle.engine.main import LEAVING_SECONDS
+from waggle.gui import engine_process
 from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
 from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, Resume, Say
@@ -209,11 +210,37 @@ def test_what_ssh_cannot_reach_is_said_at_once_in_its_own_words(
     assert (failed.title, failed.advice) == (title, advice)
 
 
-def test_a_connection_that_breaks_later_is_tried_again(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
+BREAKS = 'cd {folder}; if [ -e event ]; then read -r line <event; echo "$line"; /bin/rm event; fi; exit {code}'
+
+
+def test_a_connection_that_breaks_later_is_tried_until_it_is_there_again(
+    far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_process, "LATER", 0.01)
     (tmp_path / "event").write_bytes(wire.line(events.Preparing(part="Warming up", done=0, parts=1)))
-    process, told = far(f'cd {tmp_path}; [ -e event ] && read -r line <event && echo "$line"; /bin/rm event; exit 255')
-    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=20_000)
+    process, told = far(BREAKS.format(folder=tmp_path, code=255))
+    qtbot.waitUntil(lambda: len(told) > 6, timeout=60_000)
+    assert process.running
+    gone = [event for event in told if isinstance(event, events.EngineGone)]
+    assert [(event.host, event.restarts) for event in gone] == [("box", i + 1) for i in range(len(gone))]
+    assert set(kinds(told)) == {"Preparing", "EngineGone"}, "that an engine ended so many times in a row is not so"
+    (tmp_path / "next").write_bytes(wire.line(events.EngineFailed(title="No room.", advice="Make some.")))
+    (tmp_path / "next").rename(tmp_path / "event")  # whole, whenever it is looked for
+    qtbot.waitUntil(lambda: kinds(told)[-1] == "EngineFailed" and not process.running, timeout=60_000)
+
+
+def test_an_engine_on_another_computer_that_dies_is_started_as_often_as_one_here(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "event").write_bytes(wire.line(events.Preparing(part="Warming up", done=0, parts=1)))
+    process, told = far(BREAKS.format(folder=tmp_path, code=7))
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=60_000)
     assert kinds(told) == ["Preparing", "EngineGone", "EngineGone", "EngineFailed"]
+
+
+def test_begun_by_hand_the_other_computer_has_to_be_reached_first(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "event").write_bytes(wire.line(events.EngineFailed(title="No room.", advice="Make some.")))
+    process, told = far(BREAKS.format(folder=tmp_path, code=255))
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=60_000)
     process.start()
-    qtbot.waitUntil(lambda: kinds(told).count("EngineFailed") == 2 and not process.running, timeout=20_000)
-    assert kinds(told)[4:] == ["EngineFailed"], "begun by hand, it has to reach the other computer first"
+    qtbot.waitUntil(lambda: kinds(told).count("EngineFailed") == 2 and not process.running, timeout=60_000)
+    assert isinstance(told[-1], events.EngineFailed)
+    assert told[-1].title == "box cannot be reached by ssh."

@@ -74,6 +74,12 @@ TABLE = [
         "copy_report",
     ),
     (
+        State(phase="problem", gone=e.EngineGone(code=255, restarts=3, host="me@box")),
+        "Problem",
+        "The connection to me@box broke.",
+        "copy_report",
+    ),
+    (
         State(phase="contributing", ready=READY, round=812, reach="connected", peers={"a": PEER}),
         "Contributing",
         "Answering questions for Maths swarm, round 812.",

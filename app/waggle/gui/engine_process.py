@@ -17,6 +17,7 @@ from waggle.protocol.state import Snapshot, State
 from waggle.protocol.talking import TurnGrew
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
+LATER = 60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
 FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
 KEPT_LINES = 80  # of its stderr, for a report
@@ -65,7 +66,7 @@ class EngineProcess(QObject):
         self._command, self._backoff, self._farewell, self._clock = list(command), tuple(backoff), farewell, clock
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
-        self._restarts = 0
+        self._restarts = self._breaks = 0
         self._said = ""  # the id of the last words to the model
         self._started_at = 0.0
         self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
@@ -81,7 +82,7 @@ class EngineProcess(QObject):
     def start(self) -> None:
         """Begin, or begin again after a failure: earlier deaths are forgotten."""
         if not self.running:
-            self._restarts, self._heard = 0, False
+            self._restarts, self._breaks, self._heard = 0, 0, False
             self._start()
 
     @property
@@ -190,7 +191,10 @@ class EngineProcess(QObject):
             self._tell_unreached(code)
             return
         if self._clock() - self._started_at > HEALTHY:
-            self._restarts = 0
+            self._restarts = self._breaks = 0
+        if self._host and code == SSH_FAILED:
+            self._broke(code)
+            return
         if self._restarts >= len(self._backoff):
             self._tell_failure(
                 f"The engine ended {self._restarts + 1} times in a row (code {code}).",
@@ -201,6 +205,13 @@ class EngineProcess(QObject):
         wait = self._backoff[self._restarts]
         self._restarts += 1
         self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self._again.start(int(wait * 1000))
+
+    def _broke(self, code: int) -> None:
+        """Not the engine ended, but the way to it, which may be there again whenever its computer or this one is."""
+        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LATER
+        self._breaks += 1
+        self.told.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
         self._again.start(int(wait * 1000))
 
     def _tell_unreached(self, code: int) -> None:

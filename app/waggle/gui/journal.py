@@ -40,6 +40,8 @@ def entry_of(event: AnyEvent) -> Entry | None:
             words = f"Now {event.phase}, round {event.round}"
         case events.EngineFailed():
             words = f"Failed: {event.title} {event.advice} {event.detail}"
+        case events.EngineGone() if event.host:
+            words = f"The connection to {event.host} broke; tried again ({event.restarts})"
         case events.EngineGone():
             words = f"The engine ended with code {event.code}; started again ({event.restarts})"
         case events.Warned():

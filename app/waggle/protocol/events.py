@@ -217,10 +217,14 @@ class EngineFailed(Event, frozen=True, kw_only=True, tag=True):
 
 
 class EngineGone(Event, frozen=True, kw_only=True, tag=True):
-    """Fed in by the window itself: the engine's process ended with this code and was started again so many times."""
+    """Fed in by the window itself: the engine's process ended with this code and was started again so many times.
+
+    With a `host` it is the connection to that which broke so many times.
+    """
 
     code: int
     restarts: int
+    host: str = ""
 
 
 class Warned(Event, frozen=True, kw_only=True, tag=True):

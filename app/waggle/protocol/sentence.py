@@ -107,6 +107,9 @@ def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
 def _problem(state: State) -> Sentence:
     if state.problem is not None:
         says, detail = state.problem.title, state.problem.advice or "Everything up to the last checkpoint is kept."
+    elif state.gone is not None and state.gone.host:
+        says = f"The connection to {state.gone.host} broke."
+        detail = "It is tried again by itself. Everything up to the last checkpoint is kept."
     elif state.gone is not None:
         what = "was killed" if abs(state.gone.code) in KILLED else f"ended unexpectedly (code {state.gone.code})"
         often = (
