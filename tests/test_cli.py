@@ -61,6 +61,16 @@ def test_options_before_the_door_hold_behind_it():
     assert cli.parsed(["engine"]).set == []
 
 
+@pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "lab race"])
+def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
+    setting = ["--set", "computer.threads=1"]
+    for given in ([*setting, *door.split()], *([] if door == "lab race" else [[*door.split(), *setting]])):
+        with pytest.raises(SystemExit) as left:
+            cli.parsed(given)
+        assert left.value.code == 2
+        assert "--set" in capsys.readouterr().err
+
+
 def test_a_setting_before_the_door_is_joined_by_those_behind_it():
     assert cli.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
     assert cli.parsed(["--set", "a.b=1"]).set == ["a.b=1"]

@@ -101,7 +101,10 @@ def _refused(error: WaggleError, arguments: argparse.Namespace) -> int:
 
 def parsed(given: list[str]) -> argparse.Namespace:
     """What was asked for. A `--set` before the door holds behind it, and yields to one that stands there."""
-    arguments = parser().parse_args(_with_invite(given))
+    made = parser()
+    arguments = made.parse_args(_with_invite(given))
+    if arguments.set_before and arguments.door not in (_window, _engine, _seed, _export, _fit, _selftest):
+        made.error("--set would do nothing there")
     arguments.set = arguments.set_before + arguments.set
     return arguments
 
@@ -158,7 +161,7 @@ def parser() -> argparse.ArgumentParser:
     seed.set_defaults(door=_seed)
 
     ctl = doors.add_parser("ctl", help="ask the engine of a folder")
-    _shared(ctl)
+    _homed(ctl)
     ctl.add_argument("verb", choices=CTL)
     ctl.add_argument(
         "what", nargs="*", type=_text,
@@ -206,11 +209,11 @@ def _looking(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     selftest.set_defaults(door=_selftest)
 
     doctor = doors.add_parser("doctor", help="look at everything and print a report that names no person, key or address")
-    _shared(doctor)
+    _homed(doctor)
     doctor.set_defaults(door=_doctor)
 
     log = doors.add_parser("log", help="what was logged, oldest first")
-    _shared(log)
+    _homed(log)
     log.add_argument("word", nargs="?", help="only lines with it")
     log.add_argument("--level", choices=("DEBUG", "INFO", "WARNING", "ERROR"), default="INFO", help="from this one on")
     log.set_defaults(door=_log)
@@ -228,7 +231,7 @@ def _about_the_program(doors: "argparse._SubParsersAction[argparse.ArgumentParse
     cuda.set_defaults(door=_cuda)
 
     goodbye = doors.add_parser("goodbye", help="list what Waggle keeps on this computer, and remove what you choose of it")
-    _shared(goodbye)
+    _homed(goodbye)
     goodbye.add_argument(
         "--remove",
         type=_kinds,
@@ -248,23 +251,19 @@ def _text(word: str) -> str:
     return word
 
 
-def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
+def _homed(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "--home",
-        type=Path,
-        metavar="FOLDER",
-        default=argparse.SUPPRESS,
+        "--home", type=Path, metavar="FOLDER", default=argparse.SUPPRESS,
         help="where this node keeps everything (default: per user)",
-    )
+    )  # fmt: skip
+
+
+def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
+    _homed(made)
     made.add_argument(
-        "--set",
-        dest=settings,
-        action="append",
-        type=_text,
-        default=argparse.SUPPRESS,
-        metavar="SECTION.NAME=VALUE",
+        "--set", dest=settings, action="append", type=_text, default=argparse.SUPPRESS, metavar="SECTION.NAME=VALUE",
         help="a setting, for this run only",
-    )
+    )  # fmt: skip
 
 
 def _window(arguments: argparse.Namespace) -> int:

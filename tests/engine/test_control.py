@@ -171,6 +171,10 @@ def test_a_span_of_ages_is_refused_in_words():
         ("status all", "`waggle ctl status` knows no all"),
         ("resume now please", "knows no now please"),
         ("pause --for 1h --until-away", "not both"),
+        ("pause --for=", "Nothing is no span of time"),
+        ("stop --after-round", "`waggle ctl stop` knows no --for, --until-away or --after-round"),
+        ("resume --for 2h", "They belong to `waggle ctl pause`"),
+        ("status --until-away", "knows no"),
     ],
 )
 def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(given, words):

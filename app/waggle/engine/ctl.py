@@ -77,11 +77,15 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
     if arguments.what and arguments.verb not in ("set", *CHOICES):
         meant = "pause --for 1h" if arguments.verb == "pause" else arguments.verb
         raise EngineError(f"`waggle ctl {arguments.verb}` knows no {' '.join(arguments.what)}.", f"Write `waggle ctl {meant}`.")
+    if arguments.verb != "pause" and (arguments.span is not None or arguments.until_away or arguments.after_round):
+        raise EngineError(
+            f"`waggle ctl {arguments.verb}` knows no --for, --until-away or --after-round.", "They belong to `waggle ctl pause`."
+        )
     match arguments.verb:
         case "pause":
-            if arguments.span and arguments.until_away:
+            if arguments.span is not None and arguments.until_away:
                 raise EngineError("A pause ends after a while or once you are away.", "Write --for or --until-away, not both.")
-            until = now + seconds_of(arguments.span) if arguments.span else None
+            until = None if arguments.span is None else now + seconds_of(arguments.span)
             return commands.Pause(
                 id=commands.new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away
             )
@@ -103,7 +107,7 @@ def seconds_of(span: str) -> float:
     """90m, 1h, 2d; raises EngineError."""
     found = SPAN.fullmatch(span.strip())
     if not found:
-        raise EngineError(f"{span} is no span of time.", "Write it as 90m, 1h or 2d.")
+        raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
     seconds = float(found.group(1)) * SECONDS[found.group(2)]
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
