@@ -113,7 +113,13 @@ def test_a_name_that_stands_for_something_else_is_no_invite(given):
     assert (cli.parsed(given).invite, str(cli.parsed(given).home)) == ("", "/data/my.waggle")
 
 
-@pytest.mark.parametrize("given", [["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"], ["--invite", "inv\udce9.waggle"],
+        ["inv\udce9.waggle"], ["waggle://join?charter=\udce9"],
+    ],
+)  # fmt: skip
 def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(given, capsys):
     """As a shell hands over what is written in Latin-1."""
     with pytest.raises(SystemExit):

@@ -124,7 +124,8 @@ def _is_invite(argument: str) -> bool:
 
 def _from_here(invite: str) -> str:
     """A link as it is; a file by its whole path, because a window that is open already stands in another folder."""
-    return str(Path(invite).absolute()) if invite and not invite.startswith(("waggle:", "file:")) else invite
+    is_file = bool(invite) and not invite.startswith(("waggle:", "file:"))
+    return _text(str(Path(invite).absolute()) if is_file else invite)
 
 
 def parser() -> argparse.ArgumentParser:
