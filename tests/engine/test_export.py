@@ -1,5 +1,6 @@
 """The doors `export` and `token`: with a real checkpoint, a real keychain backend and a hub on this computer."""
 
+import contextlib
 import io
 import json
 import os
@@ -267,6 +268,26 @@ def test_what_is_no_token_is_not_stored(kept, monkeypatch, capsys, typed):
     assert cli.main(["token"]) == 1
     assert "That is no token of the hub." in capsys.readouterr().err
     assert not kept.exists()
+
+
+def test_whoever_ends_the_question_for_a_token_has_given_none():
+    ours, theirs = os.openpty()
+    command, environment = [sys.executable, "-m", "waggle", "token"], {**os.environ, "PYTHONPATH": "app"}
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    ) as asked:  # fmt: skip
+        os.close(theirs)
+        said = b""
+        while b"it is not shown" not in said:
+            said += os.read(ours, 4096)
+        os.write(ours, b"\x04")
+        with contextlib.suppress(OSError):  # as Linux says that the other end was closed
+            while more := os.read(ours, 4096):
+                said += more
+    os.close(ours)
+    assert asked.returncode == 1
+    assert b"\nwaggle: That is no token of the hub." in said.replace(b"\r", b"")
+    assert b"Traceback" not in said
 
 
 def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):

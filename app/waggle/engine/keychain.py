@@ -65,9 +65,13 @@ def forget() -> None:
 
 
 def _typed() -> str:
-    if sys.stdin.isatty():
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    try:
         return getpass.getpass("Token of the hub (it is not shown): ").strip()
-    return sys.stdin.readline().strip()
+    except EOFError:  # Ctrl+D, which ends no line
+        sys.stderr.write("\n")
+        return ""
 
 
 def _closed(error: Exception) -> TokenError:
