@@ -16,7 +16,7 @@ from waggle.gui import language
 from waggle.gui.home import latest_good
 from waggle.gui.live import Live
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Line
+from waggle.gui.parts import Line
 from waggle.gui.pausing import tomorrow_morning
 from waggle.gui.peer_table import PeerTable
 from waggle.gui.peers import Peers, headline
@@ -412,15 +412,30 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
-        assert (swarm._lonely.isVisible(), swarm._crowd.isVisible()) == (offered, not offered), reach
+        assert (swarm._invite.isVisible(), swarm._crowd.isVisible()) == (offered, not offered), reach
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
-    swarm._lonely.findChildren(Button)[0].click()
+    swarm._invite.click()
     assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
-    assert not swarm._lonely.isVisible()
+    assert not swarm._invite.isVisible()
+
+
+@pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
+def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: Told, reward: float, right: int) -> None:
+    window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
+    me = window.home._me
+    assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
+    window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
+    summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
+    window._current.take(events.RoundCompleted(summary=summary))
+    window._current.flush()
+    assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
+    assert window.home._used._line.words() == "Nobody yet"
+    me._try.click()
+    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])

@@ -26,6 +26,7 @@ from waggle.protocol.state import ROUNDS, Card, State
 from waggle.protocol.weather import weather
 
 LOWEST = 168
+LEARNED = 0.1  # a reward, and a share of right answers: more than a beginner has
 FOLDED = 640  # pixels, of words as large as they are made: narrower than this, cards stand one below the other
 REACH: dict[str, tuple[str, str, str]] = {
     "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
@@ -104,11 +105,11 @@ class Swarm(QFrame):
         self._first, self._third = lines[0], lines[2]
         self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
         head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
-        invite = Button(look, tr("Invite someone"), "link")
-        invite.clicked.connect(self.invite_wanted)
-        self._crowd, self._lonely = held(row(self._faces, (self._more, 1))), held(row(FLUSH, invite, None))
+        self._invite = Button(look, tr("Invite someone"), "link")
+        self._invite.clicked.connect(self.invite_wanted)
+        self._crowd, lonely = held(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
         self._shown = 6
-        self._box = column(head, self._weather, 4, *lines, None, self._crowd, self._lonely, gap=8, margins=(20, 14, 20, 14))
+        self._box = column(head, self._weather, 4, *lines, None, self._crowd, lonely, gap=8, margins=(20, 14, 20, 14))
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
@@ -131,7 +132,7 @@ class Swarm(QFrame):
         self._facts[1].say(one_line(ready.model) if ready else "–")
         self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
         lonely = not resting and not here and state.reach in ("alone", "connected")
-        self._lonely.setVisible(lonely)
+        self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
         here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
         faces = here[: self._shown]
@@ -221,8 +222,18 @@ def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
     return None
 
 
+def has_learned(state: State) -> bool:
+    """Whether some of its answers are right by now, so that what is said of a beginner holds no longer."""
+    scores, rounds = series.scores(state), [one.reward for one in lately(state)]
+    right = scores[-1].right / scores[-1].total if scores and scores[-1].total else 0.0
+    earned = series.trend(rounds, series.smoothing(len(rounds)))[-1] if rounds else 0.0
+    return state.ready is not None and max(right, earned) > LEARNED
+
+
 class Me(QFrame):
-    """Who I am to the others, and what my model is."""
+    """Who I am to the others, and what my model is; once it has learned something, it can be tried."""
+
+    trying_wanted = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -232,7 +243,10 @@ class Me(QFrame):
         self._line = Line(look, "", "small", "text_soft")
         self._note = SpanText(look, 4, role="caption", tone="text_soft")
         words = column(None, self._name, self._line, None, gap=1)
-        self._box = column(row(self._face, (words, 1), gap=14), self._note, None, gap=8, margins=(20, 14, 20, 12))
+        self._try = Button(look, tr("Try your model"), "link")
+        self._try.clicked.connect(self.trying_wanted)
+        below = row(FLUSH, self._try, None)
+        self._box = column(row(self._face, (words, 1), gap=14), self._note, below, None, gap=8, margins=(20, 14, 20, 12))
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
@@ -247,17 +261,20 @@ class Me(QFrame):
         self._face.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
         self._line.say(awaited(state) or tr("You, as the swarm sees you"))
-        self._note.say(told(ready.model_note) if ready else "")
-        set_tip(self._note, told(ready.model_note) if ready else "")
+        learned = has_learned(state)
+        note = told(ready.model_note) if ready and not learned else ""
+        self._note.say(note)
+        set_tip(self._note, note)
+        self._note.setVisible(bool(note))
+        self._try.setVisible(learned)
 
 
 class Home(Page):
-    """`page_wanted` names another page, `race_wanted` leads to the race, `invite_wanted` to an invite, `start_wanted` asks for an
-    engine.
-    """
+    """`page_wanted` names another page; the others lead to parts of one, but `start_wanted`, which asks for an engine."""
 
     page_wanted = Signal(str)
     invite_wanted = Signal()
+    trying_wanted = Signal()
     race_wanted = Signal()
     start_wanted = Signal()
 
@@ -268,13 +285,14 @@ class Home(Page):
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(self.start_wanted)
         self._answers = Figure(look, "answer", tr("Answers today"))
-        self._used = Figure(look, "peers", tr("Used by, so far"))
+        self._used = Figure(look, "peers", tr("Learned from you"))
         self._energy = Figure(look, "bolt", tr("Energy today"))
         self._due = Due()
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
         self._swarm.invite_wanted.connect(self.invite_wanted)
+        self._me.trying_wanted.connect(self.trying_wanted)
         self._figures = Even(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),
@@ -333,4 +351,4 @@ def taken(days: DaysTold, state: State) -> str:
     """How much of this computer's work went to peers."""
     if days.taken:
         return tr("%1 of your groups").replace("%1", figure(days.taken))
-    return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody has taken a group of yours yet")
+    return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")

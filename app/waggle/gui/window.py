@@ -91,6 +91,7 @@ class Window(QWidget):
         self.status.home_wanted.connect(lambda: self.show_page("home"))
         self.home.race_wanted.connect(self.show_race)
         self.home.invite_wanted.connect(self._invite)
+        self.home.trying_wanted.connect(self._show_trying)
         self.home.start_wanted.connect(self.start_wanted)
         self.home.hero.setting_wanted.connect(self._show_setting)
         self.peers.invite_wanted.connect(self._invite)
@@ -277,6 +278,10 @@ class Window(QWidget):
     def show_race(self) -> None:
         self.show_page("swarms")
         self.swarms.show_race()
+
+    def _show_trying(self) -> None:
+        self.show_page("swarms")
+        self.swarms.show_trying()
 
     def _invite(self) -> None:
         self.show_page("swarms")
