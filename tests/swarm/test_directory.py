@@ -117,6 +117,21 @@ def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -
     assert depth.bits == directory.MAX_BITS
 
 
+def test_light_clients_have_no_word_on_the_depth_and_count_for_how_full_it_is() -> None:
+    depth = directory.Depth()
+    depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH - 1)
+    assert (depth.bits, depth.seen) == (0, directory.SHARD_FULL - 1)
+    depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH)
+    assert depth.bits == 1
+
+
+def test_the_depth_of_a_light_client_does_not_grow_with_what_its_gateways_show() -> None:
+    depth = directory.Depth(most=0)
+    for _ in range(20):
+        depth.observe([3] * 200, light=100)
+        assert (depth.bits, depth.seen) == (0, 300)
+
+
 class Hall:
     """Honest nodes that announce and read as the directory has them do, and made-up names that stand wherever they may."""
 

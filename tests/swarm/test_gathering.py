@@ -246,7 +246,7 @@ class Flood:
     def __init__(self, charter: Charter, size: int = 1) -> None:
         self.pulled = 0
         self.breaks_off = False
-        self._announced = Announcement(
+        self.announced = Announcement(
             charter=charter.digest, sha256=bytes(32), size=size, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
             expires=1,
         )  # fmt: skip
@@ -259,7 +259,7 @@ class Flood:
         """Nobody is met."""
 
     async def read(self, _key: str) -> dict[bytes, bytes]:
-        signed = msgspec.msgpack.encode(self._announced) + bytes(SIGNATURE_BYTES)
+        signed = msgspec.msgpack.encode(self.announced) + bytes(SIGNATURE_BYTES)
         return {os.urandom(PEER_ID_BYTES): signed for _ in range(40)}
 
     async def pull(self, _peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes = b"") -> bytes:
@@ -267,6 +267,18 @@ class Flood:
         if self.breaks_off:
             raise PeerAway("in the middle of it")
         return bytes(MAX_PULL)
+
+
+@pytest.mark.parametrize(("light", "via", "bits"), [(False, (), 12), (False, (bytes(PEER_ID_BYTES),), 0), (True, (), 0)])
+async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
+    tmp_path: Path, charter: Charter, verifier: Verifier, light: bool, via: tuple[bytes, ...], bits: int
+) -> None:
+    node = SwarmNode(options(light=light), charter, fresh_identity(tmp_path, "own"), verifier, Ear())
+    network = Flood(charter)
+    network.announced = msgspec.structs.replace(network.announced, depth=12, via=via)
+    for _ in range(20):
+        await node._gathering._read(network)
+    assert (node._gathering._depth.bits, node._gathering._depth.seen) == (bits, 40)
 
 
 async def look(gathering: Gathering, network: Flood) -> int:

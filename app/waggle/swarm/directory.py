@@ -43,27 +43,29 @@ def key_of(charter: bytes, bits: int, shard: int) -> str:
 class Depth:
     """How deep the directory is split, as this node sees it. Belongs to one thread.
 
-    Every shard is about as large as any other, so that each one read tells.
+    Every shard is about as large as any other, so that each one read tells. Light clients read what several gateways show put
+    together, which is as large wherever they look: theirs is no deeper than `most`, and nobody takes their word on it.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, most: int = MAX_BITS) -> None:
         self._clock = clock
+        self._most = most
         self.bits = 0
         self.seen = 0  # peers in a shard of that depth, by the one read last
         self._jump: tuple[int, int] | None = None  # from where to where, until a swarm was met there
         self._empty, self._until = 0, 0.0  # at which depth nobody was; until when no word counts that names it or a deeper one
 
-    def observe(self, depths: Collection[int]) -> None:
-        """A shard was read; its peers announce at these depths."""
-        self.seen = len(depths)
+    def observe(self, depths: Collection[int], *, light: int = 0) -> None:
+        """A shard was read; its peers announce at these depths, beside so many light clients."""
+        self.seen = len(depths) + light
         believed = [depth for depth in depths if depth < self._empty or self._clock() >= self._until]
-        typical = statistics.median_low(believed) if len(believed) >= ENOUGH else self.bits
+        typical = min(statistics.median_low(believed), self._most) if len(believed) >= ENOUGH else self.bits
         if self.seen >= SHARD_MERGES:
             self._jump = None
         if typical > self.bits:  # a newcomer in a large swarm meets representatives at the top
-            self._jump = self.bits, min(typical, MAX_BITS)
+            self._jump = self.bits, typical
             self.bits, self.seen = self._jump[1], SHARD_FULL // 2
-        elif self.seen >= SHARD_FULL and self.bits < MAX_BITS:
+        elif self.seen >= SHARD_FULL and self.bits < self._most:
             self.bits, self.seen = self.bits + 1, self.seen // 2
         elif self.seen < SHARD_MERGES and self.bits:
             self.bits, self.seen = self.bits - 1, self.seen * 2

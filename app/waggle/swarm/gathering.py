@@ -142,7 +142,8 @@ class Gathering:
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
         announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
-        self._depth.observe([each.depth for each in announced.values()])
+        depths = [each.depth for each in announced.values() if not each.via]
+        self._depth.observe(depths, light=len(announced) - len(depths))
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
         return {origin: announced[origin] for origin in sample}
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from waggle.errors import SwarmError
 from waggle.swarm import admission, greeting, record, standings
 from waggle.swarm.admission import Admission
+from waggle.swarm.announcement import MAX_BITS
 from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong
@@ -88,7 +89,7 @@ class SwarmNode:
         self._quota, self._sources = Shares(BYTES_RATE, BYTES_BURST), dict[bytes, str]()  # of everybody connected
         self._traffic = Traffic()
         self._admission = Admission(charter, identity.peer_id, options.key)
-        self._sent, depth = Sent(clock), Depth()
+        self._sent, depth = Sent(clock), Depth(most=0 if is_light(options) else MAX_BITS)
         accounts = Accounts()
         self._offers = Offers(
             identity, charter, self._admission, clock, options.tempo, self._sent, depth, sheet=lambda: self._marking.own
