@@ -21,11 +21,25 @@ class Traffic:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
-        self.limit: float | None = None
+        self._limit: float | None = None
+        self._waiting: dict[bytes, float] = {}  # who was given no payload, until when others give way for it
+        self._forgive()
+
+    def _forgive(self) -> None:
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
         self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
         self._given: dict[bytes, float] = {}  # who was given a payload, likewise
-        self._waiting: dict[bytes, float] = {}  # who was given none, until when others give way for it
+
+    @property
+    def limit(self) -> float | None:
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: float | None) -> None:
+        """What went over another limit is forgotten: at a low one it would hold everything up for minutes more."""
+        if limit != self._limit:
+            self._limit = limit
+            self._forgive()
 
     def sent(self, to: bytes, size: int) -> None:
         """Count bytes that went out to this source, and take them from what may go out next."""
