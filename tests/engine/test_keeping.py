@@ -242,6 +242,33 @@ def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
     assert (last.round, last.aside) == (3, [])
 
 
+def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
+    """Neither at once, nor when the rounds that are played instead have come as far."""
+    before = Node(tmp_path)
+    for before.now in (0.0, 0.0, 0.0, 1.0 * DAY, *[1.0 * DAY] * 4, 2.0 * DAY, *[2.0 * DAY] * 4):
+        before.play()
+    assert folders(tmp_path) == ["r00000001", "r00000004", "r00000009"]
+    shutil.rmtree(tmp_path / "r00000001")  # as it is after one more
+    (tmp_path / "r00000009/model.safetensors").write_bytes(b"damaged")
+    path = tmp_path / "journal-r00000004"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1  # in the third of five
+    path.write_bytes(damaged)
+    node = Node(tmp_path)
+    assert (node.round, [one.folder.name for one in node.aside]) == (
+        6, ["damaged-r00000009", "damaged-journal-r00000009", "damaged-journal-r00000004"],
+    )  # fmt: skip
+    node.play()
+    assert Node(tmp_path).round == 7, "what is noted behind the damage is read"
+    node.keeper.leave()
+    assert folders(tmp_path) == ["r00000004", "r00000007"]
+    for _ in range(2):
+        node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.aside) == (9, [])
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
 def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that_is_said(tmp_path):
     two_rounds_and_one_of_another_version(tmp_path)
     before = (tmp_path / "journal-r00000001").read_bytes()

@@ -212,8 +212,12 @@ def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["A part of the journal is damaged, or another version of Waggle wrote it.", "It is incomplete."]
-)
+    "reason",
+    [
+        "A part of the journal is damaged, or another version of Waggle wrote it.", "It is incomplete.",
+        "The rounds that it follows are lost.",
+    ],
+)  # fmt: skip
 def test_what_was_set_aside_is_told_with_its_reason(reason: str) -> None:
     language.use("de")
     (warned,) = apply(State(), CheckpointSetAside(folder="damaged", reason=reason)).warnings

@@ -144,10 +144,6 @@ def restore(
         with _mending():
             lost = journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
         return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
-    with _mending():
-        other = journal.mend(root, max(found.round, journal.newest(root)))
-    reason = "A part of the journal is damaged, or another version of Waggle wrote it."
-    aside += [checkpoint.SetAside(other, reason)] if other else []
     replay, total = _Replay(root, policy, found, clock), 0
     for done, entry in enumerate(journal.entries(root, found.round, base)):
         if replay.is_long:
@@ -160,6 +156,12 @@ def restore(
             raise
         replay.went_on(entry.saved)
     replay.keep()
+    with _mending():
+        lost = journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
+        other = journal.mend(root, max(found.round, journal.newest(root)))
+    aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
+    reason = "A part of the journal is damaged, or another version of Waggle wrote it."
+    aside += [checkpoint.SetAside(other, reason)] if other else []
     return replay.saved, replay.kept.round, aside
 
 

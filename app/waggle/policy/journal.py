@@ -127,9 +127,10 @@ def mend(root: Path, after: int) -> Path | None:
     return aside
 
 
-def set_aside(root: Path) -> list[Path]:
-    """Rename every journal, where no checkpoint is left that one follows: their new places. Raises OSError."""
-    return [path.replace(path.with_name(f"damaged-{path.name}")) for path in _files(root)]
+def set_aside(root: Path, above: int = -1) -> list[Path]:
+    """Rename every journal that follows a checkpoint of a round above this one: their new places. Raises OSError."""
+    lost = [path for path in _files(root) if _round_of(path) > above]
+    return [path.replace(path.with_name(f"damaged-{path.name}")) for path in lost]
 
 
 def newest(root: Path) -> int:
