@@ -19,7 +19,7 @@ MAX_GROUPS = 128  # in one record: about a second of a very small model
 MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
 MAX_RAW = 8 * 1024 * 1024  # decompressed
 MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
-MAX_MODEL = 64  # characters
+MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes of a name of our own: in an announcement there is no room for more
 ZSTD_LEVEL = 3
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
 CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # bidirectional ones, too
@@ -149,8 +149,9 @@ def specialties_of(groups: Sequence[Group], charter: Charter) -> int:
 
 
 def model_name(name: str) -> str:
-    """A model's name as it may travel: printable, at most 64 characters."""
-    return "".join(character for character in name if character.isprintable() and character != BROKEN)[:MAX_MODEL]
+    """A model's name as it may travel: printable, at most 64 characters and 96 bytes, cut between two characters."""
+    printable = "".join(character for character in name if character.isprintable() and character != BROKEN)
+    return printable[:MAX_MODEL].encode()[:MODEL_BYTES].decode(errors="ignore")
 
 
 def is_model_name(name: str) -> bool:

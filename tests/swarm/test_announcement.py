@@ -1,0 +1,26 @@
+"""An announcement is small, and the largest one that a node makes is read by its peers."""
+
+from pathlib import Path
+
+import pytest
+
+from swarm.live import fresh_identity
+from waggle.swarm import announcement as announcements
+from waggle.swarm import greeting, record
+from waggle.swarm.admission import CERTIFICATE_BYTES
+from waggle.swarm.announcement import MAX_BITS, MAX_BYTES, Announcement
+from waggle.swarm.identity import PEER_ID_BYTES
+
+
+@pytest.mark.parametrize("character", ["a", "\N{CYRILLIC SMALL LETTER ZHE}", "\u6a21", "\N{HONEYBEE}"])
+def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_path: Path, character: str) -> None:
+    identity = fresh_identity(tmp_path, "own")
+    largest = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=record.MAX_BLOB, round=(1 << 40) - 1, epoch=(1 << 40) - 1,
+        specialties=(1 << 64) - 1, model=record.model_name(100 * character), expires=(1 << 50) - 1, depth=MAX_BITS,
+        via=(bytes(PEER_ID_BYTES),) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
+    )  # fmt: skip
+    blob = announcements.signed(largest, identity)
+    assert len(blob) <= MAX_BYTES
+    assert announcements.read(blob, identity.peer_id) == largest
+    assert greeting.read(greeting.write(bytes(32), blob)).announced == blob
