@@ -277,6 +277,14 @@ def assignment(text: str) -> tuple[str, Value]:
     return key.strip(), parsed
 
 
+def holds(override: str, settings: Settings) -> bool:
+    """Whether what a `key=value` of the command line says is so in these settings."""
+    try:
+        return _overridden(msgspec.to_builtins(settings), (override,), "these settings") == settings
+    except SettingsError:
+        return False
+
+
 def _override(table: dict[str, Any], override: str) -> None:
     key, value = assignment(override)
     section, _, name = key.partition(".")

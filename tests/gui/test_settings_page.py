@@ -192,6 +192,24 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
     assert settings.read(path).window == replace(own, theme="light")
 
 
+def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next_engine(tmp_path: Path) -> None:
+    said = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
+    choices = Choices(tmp_path / "settings.toml", said)
+    begun = choices.settings
+    choices.hear(State(settings=begun))
+    assert choices.overrides == said
+    other = replace(begun, model=settings.Model(folder="/models/other"))
+    choices.hear(State(settings=other, service=True))
+    assert choices.overrides == said, "an engine that is followed was told nothing of it"
+    choices.hear(State(settings=replace(other)))
+    assert choices.overrides == said[1:]
+    choices.hear(State(settings=begun))  # the other one could not begin, and was taken back
+    assert choices.overrides == said
+    choices.set({"when.idle_minutes": 9})  # no engine runs
+    assert choices.settings.when.idle_minutes == 9
+    assert choices.overrides == (*said[:2], said[3])
+
+
 def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:
     page.profile._segments.choose(2)
     assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"

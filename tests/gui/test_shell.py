@@ -1,5 +1,6 @@
 """What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -236,6 +237,44 @@ def test_starting_is_offered_once_the_process_is_gone(
     process._process.closeWriteChannel()  # at which it goes
     qtbot.waitUntil(lambda: words in offered(shell), timeout=20_000)
     assert shell.choices.settings.computer.threads == 3
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+ENGINE = """
+import json, sys
+from gui.fake_engine import tell
+from waggle.protocol import events
+from waggle.settings import Computer, Settings
+with open(sys.argv[1], "a") as begun:
+    begun.write(json.dumps([one for one in sys.argv[2:] if "=" in one]) + "\\n")
+tell(events.SettingsChanged(settings=Settings(computer=Computer(threads=1, cpu_percent=70))))
+if sys.stdin.readline() and len(open(sys.argv[1]).readlines()) == 1:
+    tell(events.SettingsChanged(settings=Settings(computer=Computer(threads=4, cpu_percent=70))))
+    sys.exit(7)
+"""
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_command_line_said_it(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    begun, shells = tmp_path / "begun", list[Shell]()
+    monkeypatch.setattr(app, "command_line", lambda arguments: [sys.executable, "-c", ENGINE, str(begun), *arguments])
+    monkeypatch.setattr(app, "_shown", lambda shell, _arguments, first: shells.append(shell) or 0)
+    said = ("computer.threads=1", "computer.cpu_percent=70")
+    app.run(app.Arguments(home=tmp_path / "home", overrides=said))
+    (shell,), source = shells, shells[0]._source
+    assert isinstance(source, EngineProcess)
+    shell.start()
+    qtbot.waitUntil(lambda: shell._current.state.settings is not None, timeout=60_000)
+    shell.choices.set({"computer.threads": 4})
+    qtbot.waitUntil(lambda: len(begun.read_text().splitlines()) == 2, timeout=60_000)
+    assert [json.loads(line) for line in begun.read_text().splitlines()] == [[*said], [said[1]]]
+    with qtbot.waitSignal(source.ended, timeout=60_000):
+        source.stop()
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

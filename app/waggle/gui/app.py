@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
@@ -116,33 +116,33 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
         if one.call(arguments.invite):
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
-    chosen = [part for value in arguments.overrides for part in ("--set", value)]
-    shell = Shell(
-        look,
-        Current(),
-        EngineProcess(
-            far_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
-        ),
-        choices,
-        home,
-        far=bool(arguments.on),
-    )
+
+    def command() -> list[str]:
+        chosen = _options(choices.overrides)
+        return far_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
+
+    engine = EngineProcess(command())
+    engine.command = command
+    shell = Shell(look, Current(), engine, choices, home, far=bool(arguments.on))
     one.called.connect(shell.called)
     code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     one.release()
     if shell.said_goodbye:
         belongings.tidy(home)  # the lock was the last thing in it
     elif shell.wanted_again is not None:
-        _start_again(home, arguments, shell.wanted_again)
+        _start_again(home, replace(arguments, overrides=choices.overrides), shell.wanted_again)
     return code
+
+
+def _options(overrides: tuple[str, ...]) -> list[str]:
+    return [part for value in overrides for part in ("--set", value)]
 
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     """Somebody started Waggle while it was leaving."""
     program, *rest = paths.window()
-    chosen = [part for value in arguments.overrides for part in ("--set", value)]
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
-    QProcess.startDetached(program, [*rest, "--home", str(home.root), *chosen, *named])
+    QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
 
 
 def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> bool:

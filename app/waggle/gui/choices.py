@@ -31,7 +31,8 @@ class Choices(QObject):
         self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
     ) -> None:
         super().__init__(parent)
-        self._path, self._overrides, self._far = path, overrides, far
+        self._path, self._said, self._far = path, overrides, far
+        self.overrides = overrides  # what the command line said and nobody has changed since: the next engine is told that alone
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
@@ -69,6 +70,8 @@ class Choices(QObject):
             return
         self._heard = state.settings
         told = replace(state.settings, window=self.settings.window) if self._far else state.settings
+        if not state.service:  # which no window's command line reaches
+            self.overrides = tuple(one for one in self._said if settings.holds(one, told))
         if (told, state.after_restart) != (self.settings, self.after_restart):
             self.settings, self.after_restart = told, state.after_restart
             self.changed.emit()
@@ -79,7 +82,10 @@ class Choices(QObject):
 
     def _put(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:
-            return self._from_file(settings.change(self._path, values, self._overrides))
+            left = tuple(one for one in self.overrides if one.partition("=")[0].strip() not in values)
+            changed = settings.change(self._path, values, left)
+            self.overrides = left
+            return self._from_file(changed)
         table = msgspec.to_builtins(self.settings)
         for key, value in values.items():
             section, _, name = key.partition(".")

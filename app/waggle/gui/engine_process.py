@@ -63,7 +63,8 @@ class EngineProcess(QObject):
         farewell: float = FAREWELL, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         super().__init__(parent)
-        self._command, self._backoff, self._farewell, self._clock = list(command), tuple(backoff), farewell, clock
+        self.command: Callable[[], Sequence[str]] = lambda: command  # asked before each start
+        self._backoff, self._farewell, self._clock = tuple(backoff), farewell, clock
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
         self._restarts = self._breaks = 0
@@ -116,7 +117,8 @@ class EngineProcess(QObject):
         self._buffer, self._over, self._hopeless = b"", False, False
         self._complaints.clear()
         self._started_at = self._clock()
-        self._process.start(self._command[0], self._command[1:])
+        program, *rest = self.command()
+        self._process.start(program, rest)
 
     def _read(self) -> None:
         self._buffer += bytes(self._process.readAllStandardOutput().data())
