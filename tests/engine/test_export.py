@@ -17,6 +17,7 @@ import keyring
 import pytest
 import torch
 from keyring.backends.fail import Keyring as NoKeyring
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from engine.file_keyring import FileKeyring
@@ -121,6 +122,19 @@ def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
     folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(ExportError, match=r"has no .* any more"):
+        export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_base_in_a_precision_that_cannot_be_written_is_named(tmp_path):
+    """transformers reads a file of it, and trains adapters on that."""
+    model = model_with_words("llama", tmp_path / "model")
+    kept = load_file(model / "model.safetensors")
+    kept["model.norm.weight"] = kept["model.norm.weight"].double()
+    save_file(kept, model / "model.safetensors", metadata={"format": "pt"})
+    trained(tmp_path / "home", model, method="lora")
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    with pytest.raises(ExportError, match=r"has model\.norm\.weight in F64, which cannot be exported"):
         export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -81,6 +81,11 @@ def _fuse(trained: Exported, path: Path) -> None:
     wanted = configuration.read(trained.base).weights()
     if missing := sorted(wanted.keys() - base.keys()):
         raise ExportError(f"The model in {trained.base} has no {missing[0]} any more.", "Copy or download it again.")
+    if unknown := sorted(name for name in wanted if base[name].precision not in weights.STORED):
+        raise ExportError(
+            f"The model in {trained.base} has {unknown[0]} in {base[unknown[0]].precision}, which cannot be exported.",
+            "Begin from one in F32, F16 or BF16.",
+        )
     learned = weights.load(trained.checkpoint / ADAPTERS)
 
     def fused(name: str) -> NDArray[Any]:
