@@ -48,10 +48,12 @@ async def ran(folder):
     """How an engine in this folder ended, and all that it told."""
     ours, theirs = os.pipe()
     writer = stdio.Writer(theirs)
-    code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
-    writer.close()
-    os.close(theirs)
     with os.fdopen(ours, "rb") as told:
+        try:
+            code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
+        finally:
+            writer.close()
+            os.close(theirs)
         return code, [wire.event(line) for line in told]
 
 
@@ -126,6 +128,42 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
     assert isinstance(failed, events.EngineFailed)
     assert "ZeroDivisionError" in failed.title
     said_as_error(caplog, failed)
+
+
+class PanicException(BaseException):
+    """As what is written in Rust ends with, by way of pyo3: no Exception."""
+
+
+@pytest.mark.parametrize("place", ["in the loop", "in the policy thread"])
+async def test_a_panic_of_a_library_is_one_crash_too(tmp_path, monkeypatch, caplog, place):
+    def panic() -> None:
+        raise PanicException("index out of bounds")
+
+    async def contribute(*_: object) -> bool:
+        if place == "in the policy thread":
+            await asyncio.get_running_loop().run_in_executor(None, panic)
+        panic()
+        return False
+
+    monkeypatch.setattr(main, "_contribute", contribute)
+    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
+    code, (*_, failed) = await ran(tmp_path)
+    assert code == 1
+    assert failed.title == "The engine met an unexpected error: PanicException."
+    assert "index out of bounds" in failed.detail
+    said_as_error(caplog, failed)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
+async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end):
+    def ended(_: object) -> None:
+        raise end
+
+    monkeypatch.setattr(main, "be_nice", ended)
+    with pytest.raises(end):
+        await ran(tmp_path)
+    (record,) = paths.Home(tmp_path).events.glob("*.jsonl")
+    assert not any(isinstance(event, events.EngineFailed) for event in wire.recording(record))
 
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):

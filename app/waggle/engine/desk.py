@@ -62,11 +62,11 @@ class Desk:
         if self._sitter is not None:
             self._sitter.stop()
 
-    def to_blame(self, failure: type[Exception]) -> list[WayBack]:
+    def to_blame(self, failure: type[BaseException]) -> list[WayBack]:
         """What was chosen, has not begun, and may have led to a failure of this kind."""
         return [one for one in self.back if not issubclass(failure, one.innocent)]
 
-    def go_back(self, failure: type[Exception]) -> list[WayBack]:
+    def go_back(self, failure: type[BaseException]) -> list[WayBack]:
         """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
         blamed = self.to_blame(failure)
         for one in reversed(blamed):

@@ -95,7 +95,10 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         except WaggleError as error:
             teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
             return 1
-        except Exception as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):  # somebody ends it: no crash
+            raise
+        except BaseException as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
+            # a panic of what is written in Rust is no Exception
             teller.tell(_crashed(error, desk))
             return 1
     return 0
@@ -108,7 +111,7 @@ def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
     return 1
 
 
-def _crashed(error: Exception, desk: Desk) -> events.EngineFailed:
+def _crashed(error: BaseException, desk: Desk) -> events.EngineFailed:
     """What was chosen and led here is taken back, so that the next start is no crash."""
     with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
         desk.go_back(type(error))
