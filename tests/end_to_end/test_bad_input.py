@@ -112,12 +112,12 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
         with running(Program("engine", "--home", str(tmp_path), "--set", SOLO)) as service:
             assert service.end() == 1
             assert any(b"Another engine, or a seed, is running" in line for _, line in service.lines)
+        first.wait_round(0, 60)  # before others wait: they do so for a minute
         with running(Engine(tmp_path, SOLO)) as second, running(Engine(tmp_path, SOLO)) as closed:
             for waiting in (second, closed):
                 assert waiting.wait(events.Preparing).part == "Waiting until another engine has left this folder"
             assert closed.end() == 0, "its window is gone, and so is it"
             assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
-            first.wait_round(first.rounds()[-1].round + 1 if first.rounds() else 0, 60)
             assert first.end() == 0
             assert second.wait(events.Ready).round == first.rounds()[-1].round + 1
 

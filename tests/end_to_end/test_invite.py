@@ -12,7 +12,7 @@ SETTINGS = ("swarm.host=127.0.0.1", "learning.held_out_questions=1")
 CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path):
     with running(Engine(tmp_path / "a", *SETTINGS)) as first, running(Engine(tmp_path / "b", *SETTINGS)) as second:
         second.wait_round(0, 120)

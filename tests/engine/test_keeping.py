@@ -357,7 +357,7 @@ def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved
     many_rounds_in_the_journal(tmp_path)
     node = Node(tmp_path, Slow(Counting(), 1000.0, quick_after=7))
     assert (node.round, folders(tmp_path)) == (8, ["r00000003", "r00000005", "r00000007"])
-    for node.now in (-1.0, 1.0 * DAY):
+    for node.now in (-1.0 * DAY, 1.0 * DAY):
         node.play()
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000010"]
     (tmp_path / "r00000010" / "model.safetensors").write_bytes(b"damaged")

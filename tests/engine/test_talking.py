@@ -188,8 +188,9 @@ async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
         await say(talking_with(replace(taught, leaving=heard.then.is_set), heard))
 
 
-async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(moments, heard):
-    allowed = [memory_used() / GB + 0.001]
+async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(moments, heard, monkeypatch):
+    monkeypatch.setattr("waggle.engine.moments.memory_used", lambda: GB)
+    allowed = [1.001]
     talking = talking_with(replace(moments, allowed=lambda: allowed[0]), heard)
     with pytest.raises(EngineError, match="of memory that you allow"):
         await say(talking)

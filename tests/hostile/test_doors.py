@@ -91,6 +91,8 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
+    for each in hostile:  # else each stores with five, and of six nodes the farthest from the key is never asked
+        each.dht._node.num_replicas = 6
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
     storage = victim.node._connection.dht._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))

@@ -63,13 +63,13 @@ def done(tmp_path_factory) -> Path:
     first.wait()
     assert len(Book(runs, Run).runs) == 1
     second = started(folder, *SMALL, "--resume")
-    _, said = second.communicate(timeout=240)
+    _, said = second.communicate(timeout=600)
     assert second.returncode == 0, said
     assert "12/12" in said, "the bar counts what was played before"
     return folder
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
     book = Book(done / "runs.jsonl", Run)
     assert sorted(run.key.configuration for run in book.runs) == ["8/0", "default"]
@@ -85,13 +85,13 @@ def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
 def test_a_finished_study_is_reported_again_without_its_models(done, tmp_path):
     (done / "report.html").unlink()
     again = started(done, *SMALL, "--resume", "--cache", str(tmp_path / "none"))
-    _, said = again.communicate(timeout=120)
+    _, said = again.communicate(timeout=600)
     assert again.returncode == 0, said
     assert (done / "report.html").is_file()
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
     folder = tmp_path / "out"
     one_by_one = started(folder, *SMALL[:-1], "1")
@@ -100,7 +100,7 @@ def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
         assert one_by_one.poll() is None, one_by_one.stderr.read()
         time.sleep(0.05)
     os.killpg(one_by_one.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
-    _, said = one_by_one.communicate(timeout=120)
+    _, said = one_by_one.communicate(timeout=600)
     assert one_by_one.returncode == 1, said
     assert "Finished runs are kept: go on with --resume." in said
     assert "8/0" in (folder / "report.html").read_text(encoding="utf-8")
@@ -110,10 +110,10 @@ def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_command_gives_the_same_numbers_again(done, tmp_path):
     again = started(tmp_path / "again", *SMALL)
-    _, said = again.communicate(timeout=240)
+    _, said = again.communicate(timeout=600)
     assert again.returncode == 0, said
 
     def numbers(folder: Path) -> dict[str, object]:

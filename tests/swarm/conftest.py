@@ -9,7 +9,7 @@ import pytest
 
 from end_to_end.programs import SLOW
 from swarm.live import Ear, Live, Start, fresh_identity, options, serving
-from waggle.swarm import dht, judging, offers, reach
+from waggle.swarm import dht, gates, gateway, judging, light, offers, reach
 from waggle.swarm.identity import Identity
 from waggle.swarm.node import SwarmNode
 from waggle.tasks import verifier as verifying
@@ -22,7 +22,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests use the computer meanwhile: a peer that answers late is not away, what it sent not too long to judge."""
     for module, name in (
         (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (reach, "PATIENCE_S"), (judging, "RECORD_S"),
-        (verifying, "STRANGERS_SECONDS"),
+        (verifying, "STRANGERS_SECONDS"), (gateway, "PATIENCE_S"), (gates, "CALL_S"), (light, "CALL_S"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, SLOW * getattr(module, name))
     monkeypatch.setattr(offers, "RENEW_S", offers.RENEW_S / SLOW)

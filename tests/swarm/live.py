@@ -71,7 +71,7 @@ Start = Callable[..., Awaitable[Live]]
 
 
 def options(**changes: object) -> SwarmOptions:
-    return SwarmOptions(**{"host": "127.0.0.1", "tempo": 0.1, "rejoin": 0.3, **changes})
+    return SwarmOptions(**{"host": "127.0.0.1", "tempo": 0.1, "rejoin": 0.3, "patience": 12.0, **changes})
 
 
 def fresh_identity(folder: Path, name: str) -> Identity:

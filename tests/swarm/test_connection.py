@@ -90,7 +90,7 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
 
 
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
-    one = await start("one", seeds=(seed_address,))
+    one = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
     first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
     before, pid = len(one.ear.heard), one.node._connection.dht.pid
 

@@ -370,6 +370,7 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "PATIENCE_S", SOON)
+    monkeypatch.setattr(gateway, "PASSED_RATE", 0.0)
     given, pulling = asyncio.Event(), 0
 
     async def pull(_peer_id: bytes, _sha256: bytes, _seconds: float) -> bytes:

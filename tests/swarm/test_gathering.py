@@ -90,8 +90,9 @@ class Listener:
     async def pull(self, origin: bytes, blob: bytes) -> None:
         sha256, now = hashlib.sha256(blob).digest(), time.time()
         self.blobs[sha256] = blob
+        epoch = record.decode(blob, self.charter, origin=origin, now=now).epoch  # a new one may have begun since it was made
         announced = Announcement(
-            charter=self.charter.digest, sha256=sha256, size=len(blob), round=1, epoch=epoch_at(now), specialties=1, model="m",
+            charter=self.charter.digest, sha256=sha256, size=len(blob), round=1, epoch=epoch, specialties=1, model="m",
             expires=1,
         )  # fmt: skip
         self.gathering._begin(self.node._connection, {origin: announced}, now)

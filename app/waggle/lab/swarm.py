@@ -92,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             play_all(study, book, arguments.cache, jobs=arguments.jobs)
         finally:
+            book = Book(arguments.out / "runs.jsonl", Run)  # as it was written: Ctrl+C may come before a written run is in ours
             if book.runs:
                 write(book, arguments.out, command)
     except KeyboardInterrupt:
