@@ -116,7 +116,7 @@ async def test_each_model_says_whether_it_fits_this_computer(models):
     models.fits = partial(fitting.words, machine, Settings())
     (told,) = await models.obey(commands.ListModels(id="1"))
     said = {one.name: one.fit for one in told.models}
-    assert said[""].startswith("Fits, training all weights in float32: about ")
+    assert said[""].startswith("Fits: about ")
     assert said["Qwen/Tiny"] == "", "nothing is known of it"
     assert said["Qwen/Big"].startswith("This model does not fit: it needs ")
 

@@ -94,8 +94,8 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     made = await prepared(tmp_path, learning, model=model, computer=little)
     assert made.opened.policy.training == Training("lean", "bfloat16", recompute=True)
     said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "Fits, training all weights with little memory in bfloat16: about " in said
-    assert "needs 0.7 of 0.9 GB." in said
+    assert "Fits: about " in said
+    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in said
     assert made.rules.learning_rate == pytest.approx(fit.rate_for(configuration.read(twelve_million), "lean"))
     less = Computer(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)

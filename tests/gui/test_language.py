@@ -376,14 +376,14 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
         ),
         ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
         (
-            "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 8.0 GB.",
-            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3,1 von 8,0 GB.",
+            "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.",
+            "Passt: etwa 40 Antworten je Stunde, 3,1 von 8,0 GB Arbeitsspeicher.",
         ),
         (
-            "Fits, training adapters (LoRA) in bfloat16: about 40 answers an hour, needs 3.1 of 4.0 GB. Memory is short: what "
-            "usually runs together is divided into 4 parts.",
-            "Passt, Adapter (LoRA) werden in bfloat16 trainiert: etwa 40 Antworten je Stunde, braucht 3,1 von 4,0 GB. Der "
-            "Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
+            "May not fit: about 40 answers an hour, 3.1 of 3.0 GB of memory. Adapters (LoRA) are trained in bfloat16. Memory is "
+            "short: what usually runs together is divided into 4 parts.",
+            "Passt vielleicht nicht: etwa 40 Antworten je Stunde, 3,1 von 3,0 GB Arbeitsspeicher. Adapter (LoRA) werden in "
+            "bfloat16 trainiert. Der Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
         ),
     ],
 )

@@ -196,8 +196,8 @@ def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent
     window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SIZE)
     assert window.home.hero.profile.isVisible()
     settled(window)
-    (says,) = (line for line in window.home.findChildren(Line) if " cores with " in line.words() and line.isVisible())
-    assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(" with ")[0])
+    (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
+    assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 
 def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:

@@ -55,12 +55,12 @@ NOW = State(phase="contributing", round=4)
         (card(1.0, 0.0, 0.0, effects=(1, -1, -1)), "1 answer made likelier, 2 less likely."),
         (card(1.0, 1.0, 0.0, effects=(1, 1, -1)), "2 answers made likelier, 1 less likely."),
         (card(0.0, 0.0, effects=(0, 0)), "No answer stood out, so nothing was learned."),
-        (card(0.0, 0.0), "Waiting to be drawn into a training set."),
+        (card(0.0, 0.0), "Waiting to be used for learning."),
         (
             card(1.0, 1.0, 0.0, 0.0, effects=(1, 1, 0, 0), origin="p"),
             "Judged again on this computer. You learned from 2 right answers and ignored 2 misses.",
         ),
-        (card(1.0, 0.0, origin="p"), "Judged again on this computer. Waiting to be drawn into a training set."),
+        (card(1.0, 0.0, origin="p"), "Judged again on this computer. Waiting to be used for learning."),
     ],
 )
 def test_a_card_says_what_was_learned(shown: Card, words: str) -> None:
@@ -74,7 +74,7 @@ def test_a_persons_own_shared_answer_says_so_and_is_no_good_answer_of_the_model(
 
 
 def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
-    assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not drawn into a training set."
+    assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not used for learning this round."
 
 
 @pytest.mark.parametrize(

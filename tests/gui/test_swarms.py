@@ -118,7 +118,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     window.unheard(sent[-1])
     assert swarms._said.text().startswith("The engine is not there yet")
     asked = len(sent)
-    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=1))
+    tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
 
 
@@ -431,6 +431,15 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     assert view._said.text() == "no name is not the name of a model."
 
 
+def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:
+    made = ModelCard(look, replace(QWEN, fit="?"))
+    made.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
+    assert made._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert made._fit.toolTip() == "Weights are many. More."
+    made.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
+    assert (made._fit.text(), made._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+
+
 def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
     window, view, sent = models
     window.activateWindow()
@@ -705,7 +714,7 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
     window.unheard(sent[-1])
     swarms.show_list()
     asked = len(sent)
-    tell(window, events.Preparing(part="Starting the verifier", done=0, parts=4, seq=7))
+    tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
     assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
 
 

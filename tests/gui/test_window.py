@@ -117,7 +117,7 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     label = hero._warning
     assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
-    assert " with " in hero._fact.words(), "what it runs on is still there"
+    assert " cores" in hero._fact.words(), "what it runs on is still there"
     hero.show_state(window._current.state, at + 901)
     settled(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
@@ -164,7 +164,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     hero, good, before = window.home.hero, window.home._good, window.home.hero.height()
     assert not hero._below.isVisible()
     assert left(good._race) + 5 == left(good._question)  # a link's edge and padding
-    window._current.take(events.Preparing(part="Starting the verifier", done=0, parts=4))
+    window._current.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
     window._current.flush()
     settled(window)
     assert hero._below.isVisible()

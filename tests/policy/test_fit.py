@@ -72,8 +72,8 @@ def test_what_cannot_fit_is_refused_in_words_with_numbers(half_a_billion):
 def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billion):
     found = fit.choose(half_a_billion, Machine(4 * GB, NEW), WORK, method="full", precision="float32")
     assert (found.training.method, found.training.precision) == ("full", "float32")
-    assert found.sentence.startswith("May not fit, training all weights in float32: about ")
-    assert "of 4.0 GB." in found.sentence
+    assert found.sentence.startswith("May not fit: about ")
+    assert " of 4.0 GB of memory. All weights are trained in float32." in found.sentence
 
 
 def test_a_precision_that_a_person_chose_changes_nothing_else_that_fits(half_a_billion):

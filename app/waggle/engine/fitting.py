@@ -60,7 +60,7 @@ def fitted(
 
 
 def words(machine: Machine, chosen: Settings, folder: Path) -> str:
-    """Whether the model in a folder fits, in one sentence; empty where its configuration is not there."""
+    """Whether the model in a folder fits, in one sentence, and behind it how; empty where its configuration is not there."""
     try:
         model = configuration.read(folder)
     except ModelError:

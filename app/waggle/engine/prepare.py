@@ -39,7 +39,8 @@ from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
 PARTS = (
-    "Looking for the model", "Starting the verifier", "Loading the model", "Restoring the last checkpoint", "Joining the swarm",
+    "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",
+    "Joining the swarm",
 )  # fmt: skip
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 

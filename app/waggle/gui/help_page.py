@@ -231,7 +231,7 @@ class HelpPage(Page):
     def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
         super().__init__(look)
         self._home, self._journal = home.root if home is not None else None, journal
-        self._line = Line(look, tr("Nothing about you leaves this page"), "small", "text_faint")
+        self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)

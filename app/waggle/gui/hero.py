@@ -144,12 +144,11 @@ class Hero(QFrame):
 
     def _show_fact(self, state: State) -> None:
         if state.ready is not None:
-            words = tr("%1 of %2 cores with %3") if state.ready.cores > 1 else tr("%1 of %2 core with %3")
+            words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
-            words = words.replace("%3", state.ready.backend)
             offered = tr("Settings offers to use your NVIDIA card") if state.ready.device_reason == cuda_pack.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)
-            set_tip(self._fact, told(state.ready.device_reason))
+            set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, told(state.ready.device_reason)))))
         else:
             self._fact.say("")
 

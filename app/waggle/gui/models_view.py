@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWid
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
-from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, text
+from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, set_tip, text
 from waggle.gui.presses import SureLink
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
@@ -85,7 +85,9 @@ class ModelCard(QFrame):
     def show_model(self, model: ModelShown, why_not: str) -> None:
         """The same model as it stands now."""
         self._about.say(about(model))
-        self._fit.setText(told(model.fit))
+        first, more, how = model.fit.partition(". ")
+        self._fit.setText(told(f"{first}." if more else first))
+        set_tip(self._fit, told(how))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)

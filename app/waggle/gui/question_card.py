@@ -140,7 +140,7 @@ def foot(card: Card, state: State) -> tuple[str, str, str]:
     sign = ("up", "accent_text") if card.mine else ("shield", "peer")
     if not effects:
         late = card.mine and card.round < state.round
-        words = tr("Not drawn into a training set.") if late else tr("Waiting to be drawn into a training set.")
+        words = tr("Not used for learning this round.") if late else tr("Waiting to be used for learning.")
         return ("judge", "text_faint", again + words) if card.mine else (*sign, again + words)
     return (*sign, again + _lesson(card)) if any(effects) else (
         "judge" if card.mine else "shield", "text_faint", again + tr("No answer stood out, so nothing was learned."))  # fmt: skip

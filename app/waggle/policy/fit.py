@@ -70,17 +70,19 @@ class Fit:
 
     @property
     def sentence(self) -> str:
-        begin = f"Fits, {WORDS[self.training.method]}" if self.fits else f"May not fit, {WORDS[self.training.method]}"
-        memory = f"needs {self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB"
+        """Whether it fits, how fast and in how much; what stands behind that sentence says how."""
+        begin = "Fits" if self.fits else "May not fit"
+        memory = f"{self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB of memory"
         parts = self.training.parts
         divided = f" Memory is short: what usually runs together is divided into {parts} parts." if parts > 1 else ""
-        return f"{begin} in {self.training.precision}: about {self.answers_an_hour:,} answers an hour, {memory}.{divided}"
+        how = f"{WORDS[self.training.method]} in {self.training.precision}."
+        return f"{begin}: about {self.answers_an_hour:,} answers an hour, {memory}. {how}{divided}"
 
 
 WORDS: Mapping[Method, str] = {
-    "full": "training all weights",
-    "lean": "training all weights with little memory",
-    "lora": "training adapters (LoRA)",
+    "full": "All weights are trained",
+    "lean": "All weights are trained with little memory",
+    "lora": "Adapters (LoRA) are trained",
 }
 
 

@@ -19,7 +19,7 @@ class ModelShown(msgspec.Struct, frozen=True, kw_only=True):
     finished: bool = True  # False: a download that goes on when it is chosen
     active: bool = False
     rounds: Count = 0
-    fit: str = ""  # whether it fits this computer, in one sentence; empty: not known
+    fit: str = ""  # whether it fits this computer, in one sentence, and behind it how; empty: not known
 
 
 class ModelsTold(Event, frozen=True, kw_only=True, tag=True):
