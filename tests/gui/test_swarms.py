@@ -135,6 +135,20 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
     assert "what you type, unless you choose to share your answers" in said(Sheet)
 
 
+def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=FIRST, answered=True))
+    (sheet,) = swarms.findChildren(Sheet)
+    assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
+    said = " ".join(label.text() for label in sheet.findChildren(QLabel))
+    assert "You are in this swarm already." in said
+    assert "will" not in said
+    assert "Going there" not in said
+    sheet.no.click()
+    assert swarms._views.currentIndex() == LIST
+
+
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     window.show_invite(LINK)

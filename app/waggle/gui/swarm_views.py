@@ -167,7 +167,10 @@ def as_answered(read: InviteRead) -> str:
 
 
 class Sheet(QFrame):
-    """A swarm that could be gone to: all that is known of it, what going there means, and the one button that does it."""
+    """A swarm that could be gone to: all that is known of it, what going there means, and the one button that does it.
+
+    Of the swarm that one is in already, only what is known of it.
+    """
 
     accepted = Signal(str)
     declined = Signal()
@@ -182,21 +185,30 @@ class Sheet(QFrame):
         parts.append(Fact(look, tr("It trains on"), trains_on(swarm)))
         if swarm.model_hint:
             parts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
-        parts += [Fact(look, tr("You will share"), tr(SHARED)), Fact(look, tr("Never leaves"), tr(STAYS))]
+        shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
+        if swarm.active:
+            shared, questions = tr("Shared"), tr("Questions of this kind are asked")
+        parts += [Fact(look, shared, tr(SHARED)), Fact(look, tr("Never leaves"), tr(STAYS))]
         if (asked := samples(look, swarm)) is not None:
-            parts += [2, text(look, tr("Questions of this kind will be asked"), "label", "soft"), asked]
-        parts += [4, rule(), 2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        join = OnceButton(look, words.replace("%1", title[:40]), "primary")
-        join.setEnabled(not why_not and not swarm.active)
-        join.setToolTip(why_not)
-        join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
-        no = Button(look, tr("Not now"))
-        no.clicked.connect(self.declined)
-        self.join, self.no = join, no
-        hindrance = Line(look, why_not, "small", "text_soft")
-        parts.append(held(row((hindrance, 1), no, join, gap=8, margins=(0, 6, 0, 0))))
+            parts += [2, text(look, questions, "label", "soft"), asked]
+        parts += [4, rule()]
+        if not swarm.active:
+            parts += [2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
+        hindrance = Line(look, "" if swarm.active else why_not, "small", "text_soft")
+        parts.append(held(row((hindrance, 1), *self._buttons(look, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
+
+    def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
+        self.no = Button(look, tr("Done") if swarm.active else tr("Not now"))
+        self.no.clicked.connect(self.declined)
+        if swarm.active:
+            return (self.no,)
+        words = tr("Join %1") if not swarm.known else tr("Go to %1")
+        self.join = OnceButton(look, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join.setEnabled(not why_not)
+        self.join.setToolTip(why_not)
+        self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
+        return self.no, self.join
 
     @staticmethod
     def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
