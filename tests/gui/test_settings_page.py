@@ -143,6 +143,8 @@ def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
     shown = [made._row.key for card in page._cards for made in card.rows if not made.isHidden()]
     assert shown == ["when.only_on_power"]
     assert page.privacy.isHidden()
+    page._search.setText("privacy")
+    assert (page.privacy.isHidden(), page._line.words(), page._none.isHidden()) == (False, "1 setting", True)
     page._search.setText("xyzzy")
     assert not page._none.isHidden()
     page._search.clear()

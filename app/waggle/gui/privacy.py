@@ -38,7 +38,7 @@ class Privacy(QFrame):
         self._messages.hide()
         about = text(
             look, tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
-                     "Files, the model itself and what you type stay, but for answers of your own that you chose to share."),
+                     "Files, the model itself and what you type stay, except answers of your own that you chose to share."),
             "small", "soft", wrap=True)  # fmt: skip
         title = text(look, tr("The last ten messages that left this computer"), "strong", wrap=True)
         head = row((column(title, self._line, gap=2), 1), self._ask)

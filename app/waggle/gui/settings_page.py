@@ -182,9 +182,10 @@ class SettingsPage(Page):
         found = sum(card.show_found(words) for card in self._cards)
         wanted = words.lower().split()
         self.privacy.setVisible(all(word in self.privacy.words for word in wanted))
+        found += bool(wanted) and not self.privacy.isHidden()
         if self.cuda is not None and self.cuda.offered:
             self.cuda.setVisible(all(word in self.cuda.words for word in wanted))
             found += bool(wanted) and not self.cuda.isHidden()
         self._line.say(plural(found, "%n setting", "%n settings") if wanted else tr("Changes apply at once"))
-        self._none.setVisible(not found and self.privacy.isHidden())
+        self._none.setVisible(not found)
         self._none.setText(tr("No setting has these words."))
