@@ -374,6 +374,11 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
             "Nothing was lost; round 3 goes on then, or when you resume.",
             "Nichts ging verloren; Runde 3 geht dann weiter, oder wenn du fortsetzt.",
         ),
+        (
+            "This invite names no seed, one seed twice, or more than 16. Ask for the link again, and copy it whole.",
+            "Diese Einladung nennt keinen Seed, einen doppelt oder mehr als 16. Bitte noch einmal um den Link, und kopiere ihn "
+            "vollständig.",
+        ),
         ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
         (
             "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.",

@@ -186,9 +186,10 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
 def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     window, swarms, _ = page
     swarms.show_join("waggle://nonsense")
-    window.refused("This is no invite to a swarm.", "An invite begins with waggle://join?")
+    window.refused("This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
-    assert swarms._said.text().startswith("This is no invite")
+    assert swarms._said.text().startswith("This is not an invite link")
+    assert not window.status._notice._shown[0], "once is enough"
     assert swarms._link.text() == "waggle://nonsense", "to be mended"
 
 
@@ -443,6 +444,11 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
     window.refused("no name is not the name of a model.", "", sent[-1].id)
     assert view._said.text() == "no name is not the name of a model."
+    assert bool(window.status._notice._shown[0]) == view._said.visibleRegion().isEmpty(), "once, where it is seen"
+    view._use_name()
+    window.show_page("home")
+    window.refused("no name is not the name of a model.", "", sent[-1].id)
+    assert window.status._notice._shown[0] == "no name is not the name of a model."
 
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:

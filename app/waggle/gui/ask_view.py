@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, frame, held, menu_button, row, text
+from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.span_text import SpanText
 from waggle.gui.whose import blind_box, letter, moment
@@ -169,14 +170,16 @@ class AskView(QWidget):
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
 
-    def refused(self, words: str, command: str) -> None:
-        if self._waiting and command in ("", self._asked_by):
-            if self._waiting == "pose":
-                self._denied = (self._state.ready, self._specialty)
-            self._waiting = ""
-            self._said.setText(visible(words))
-            self._said.show()
-            self.show_state(self._state)
+    def refused(self, words: str, command: str) -> bool:
+        if not self._waiting or command not in ("", self._asked_by):
+            return False
+        if self._waiting == "pose":
+            self._denied = (self._state.ready, self._specialty)
+        self._waiting = ""
+        self._said.setText(visible(words))
+        self._said.show()
+        self.show_state(self._state)
+        return in_sight(self._said)
 
     def _sharing_row(self) -> QWidget:
         """Below the answer, while answers are shared."""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Scrolled, announce, card, column, held, menu_button, restyle, row, rule, text
+from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.turn_box import Guess, TurnBox
 from waggle.gui.whose import blind_box, moment
@@ -152,12 +153,14 @@ class ChatView(QWidget):
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else hindrance(self.state)
 
-    def refused(self, words: str, command: str) -> None:
+    def refused(self, words: str, command: str) -> bool:
         """What was said was not answered: it can be said again."""
-        if self._waiting and command in ("", self._asked_by):
-            self._end_waiting(lost=True)
-            self._draw()
-            self._complain(visible(words))
+        if not self._waiting or command not in ("", self._asked_by):
+            return False
+        self._end_waiting(lost=True)
+        self._draw()
+        self._complain(visible(words))
+        return in_sight(self._said)
 
     def _answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, column, held, row, say_in, text
+from waggle.gui.reading import in_sight
 from waggle.gui.words import one_line, tr, visible
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
 from waggle.protocol.person import BackupRead, BackupWritten
@@ -113,11 +114,13 @@ class IdentityView(QFrame):
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
 
-    def refused(self, words: str, command: str) -> None:
-        if self._waiting and command in ("", self._asked):
-            self._waiting = False
-            self.say(visible(words), "bad")
-            self._changed()
+    def refused(self, words: str, command: str) -> bool:
+        if not self._waiting or command not in ("", self._asked):
+            return False
+        self._waiting = False
+        self.say(visible(words), "bad")
+        self._changed()
+        return in_sight(self._said)
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._said, words, tone)

@@ -11,6 +11,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_in, set_tip, text
 from waggle.gui.presses import SureLink
+from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
@@ -170,10 +171,12 @@ class ModelsView(QWidget):
             self._asked = about
             self.commanded.emit(ListModels(id=new_id()))
 
-    def refused(self, words: str, command: str) -> None:
-        if command == self._asked_by if command else self._writing:
-            self._asked_by, self._writing = "", False
-            self._say(visible(words), "bad")
+    def refused(self, words: str, command: str) -> bool:
+        if not (command == self._asked_by if command else self._writing):
+            return False
+        self._asked_by, self._writing = "", False
+        self._say(visible(words), "bad")
+        return in_sight(self._said)
 
     def _show_download(self) -> None:
         coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None

@@ -3,8 +3,18 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QCoreApplication,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    Qt,
+    QTimer,
+)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView, QWidget
 
 from waggle.gui.look import Look
 
@@ -108,6 +118,12 @@ def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
     head.setFont(look.font("caption"))
     head.setHighlightSections(False)
     return head
+
+
+def in_sight(said: QWidget) -> bool:
+    """Whether this stands before a person now: on the page that is seen, and not scrolled away."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)  # what came a moment ago gets its place first
+    return not said.visibleRegion().isEmpty()
 
 
 class Place(QObject):

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 from waggle.gui.folding import Shares
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Segments, column, frame, held, row, text
+from waggle.gui.reading import in_sight
 from waggle.gui.words import plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
@@ -113,11 +114,12 @@ class SwarmForm(QFrame):
         self._list.setCurrentIndex(self._found.index(0, 0))
         self._changed()
 
-    def refused(self, words: str) -> None:
+    def refused(self, words: str) -> bool:
         """The engine could not do it: say why, and let it be mended."""
         self._waiting = False
         self._said.setText(visible(words))
         self._changed()
+        return in_sight(self._said)
 
     def reset(self) -> None:
         """Empty, for the next one."""

@@ -13,6 +13,7 @@ from waggle.gui.models_view import ModelsView
 from waggle.gui.page_head import head_edges, titled
 from waggle.gui.parts import Button, Line, Page, Scrolled, Segments, card, column, empty, held, row, say_in, text
 from waggle.gui.race_view import RaceView
+from waggle.gui.reading import in_sight
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_list import SwarmList
@@ -195,19 +196,20 @@ class Swarms(Page):
         self._say(tr("The engine is not there yet; it is asked about the link once it is."), "soft")
         return True
 
-    def refused(self, words: str, command: str) -> None:
-        """The engine did not do this, or, without an id, nothing that was asked."""
-        self._models.refused(words, command)
-        self.trying.refused(words, command)
-        if command not in ("", self._asked):
-            return
-        waiting, self._waiting = self._waiting, ""
+    def refused(self, words: str, command: str) -> bool:
+        """The engine did not do this, or, without an id, nothing that was asked; whether that is said here, where it is seen."""
+        seen = [self._models.refused(words, command), self.trying.refused(words, command)]
+        waiting = ""
+        if command in ("", self._asked):
+            waiting, self._waiting = self._waiting, ""
         if waiting == "create":
-            self._form.refused(words)
+            seen.append(self._form.refused(words))
         elif waiting == "look":
             self._say(words)
+            seen.append(in_sight(self._said))
         elif waiting == "invite":
             self.show_list()
+        return any(seen)
 
     def _headline(self, why_not: str) -> str:
         told = self._state.swarms

@@ -46,10 +46,9 @@ class TryView(QWidget):
         self.ask.show_replay()
         self.chat.show_replay()
 
-    def refused(self, words: str, command: str) -> None:
-        """The engine did not do what was asked."""
-        for view in (self.ask, self.chat):
-            view.refused(words, command)
+    def refused(self, words: str, command: str) -> bool:
+        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        return any([self.ask.refused(words, command), self.chat.refused(words, command)])
 
     def _choose(self, index: int) -> None:
         self._views.setCurrentIndex(index)

@@ -218,23 +218,30 @@ class Window(QWidget):
 
     def refused(self, title: str, advice: str, command: str = "") -> None:
         """The command with this id was not carried out."""
-        words = f"{told(title)} {told(advice)}".strip()
-        self.give_up(words, command)
-        self.notice(words)
+        self._say_refused(f"{told(title)} {told(advice)}".strip(), command)
 
     def unheard(self, command: AnyCommand) -> None:
         """There was nobody to ask. What nobody pressed a button for is asked again by itself."""
         if isinstance(command, ASKED_BY_ITSELF) or (not self._replay and self.swarms.put_off(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
-        words = recorded if self._replay else dead
-        self.give_up(words, command.id)
-        self.notice(words)
+        self._say_refused(recorded if self._replay else dead, command.id)
 
-    def give_up(self, words: str, command: str = "") -> None:
-        """No answer will come to this command, or to any: whoever waits for it says why, and can ask again."""
-        for waiting in (self.home.hero, self.peers, self.swarms, self.you):
-            waiting.refused(words, command)
+    def _say_refused(self, words: str, command: str) -> None:
+        """Once: where it was asked, if that is seen, else as a notice."""
+        if self.give_up(words, command) and self.is_seen():
+            announce(self, words)
+        else:
+            self.notice(words)
+
+    def give_up(self, words: str, command: str = "") -> bool:
+        """No answer will come to this command, or to any: whoever waits for it says why, and can ask again.
+
+        Whether one of them says it where it is seen.
+        """
+        self.home.hero.refused(words, command)
+        self.peers.refused(words, command)
+        return any([self.swarms.refused(words, command), self.you.refused(words, command)])
 
     def show_replay(self, skipped: int = 0, *, example: bool = False, over: bool = False) -> None:
         """Say for good that this is no living engine, and that nothing more comes of it once all was told."""

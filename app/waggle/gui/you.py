@@ -159,9 +159,9 @@ class You(Page):
         else:
             self.show_overview()
 
-    def refused(self, words: str, command: str) -> None:
-        """The engine did not do what was asked."""
-        self._identity.refused(words, command)
+    def refused(self, words: str, command: str) -> bool:
+        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        return self._identity.refused(words, command)
 
     def _show_figures(self) -> None:
         days_told = self._days

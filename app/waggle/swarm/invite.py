@@ -52,13 +52,13 @@ def write(invite: Invite) -> str:
 def read(text: str) -> Invite:
     """What a link says, white space around it aside; raises SwarmError, in words that repeat nothing of the link."""
     text = text.strip(" \t\r\n")
+    start = _START.match(text)
+    if start is None:
+        raise SwarmError("This is not an invite link: one begins with waggle://join?", AGAIN)
     if len(text) > MAX_CHARACTERS:
         raise _refused("is too long")
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise _refused("holds characters that no link has")
-    start = _START.match(text)
-    if start is None:
-        raise SwarmError("This is no invite to a swarm.", "An invite begins with waggle://join?")
     query, mark, fragment = text[start.end() :].partition("#")
     digests, seeds, gateways = _parameters(query)
     if len(digests) != 1 or not _DIGEST.fullmatch(digests[0]):
