@@ -53,7 +53,7 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert headline(told(*STORY)) == "Both answer questions now that nobody has practised"
     raced = told(*STORY, WON)
     assert headline(raced) == "Sharing won this race"
-    assert "Of 864 new questions, 146 were answered rightly with sharing and 25 alone. 1 first success came" in detail(raced)
+    assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)
     assert jump(raced) == "Clever Wren learned Fractions from Brisk Otter"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"

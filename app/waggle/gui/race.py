@@ -137,9 +137,11 @@ def detail(race: Race) -> str:
 
 
 def _figures(exam: Examined, learned: int) -> str:
-    words = tr("Of %1 new questions, %2 were answered rightly with sharing and %3 alone.").replace("%1", figure(exam.total))
+    words = tr("With sharing %2 of %1 new questions were answered correctly, alone %3.").replace("%1", figure(exam.total))
     words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
-    jumped = plural(learned, "%n first success came from somebody else's.", "%n first successes came from somebody else's.")
+    jumped = plural(
+        learned, "Once one learned a kind of question from another.", "%n times one learned a kind of question from another."
+    )
     return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
 
 
