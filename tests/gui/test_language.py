@@ -167,9 +167,9 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(look: Look, title
     assert QFontMetrics(look.font("small")).horizontalAdvance(tr(title)) <= look.px(width) - 16
 
 
-def test_it_is_a_peer_who_takes_and_peers_who_use_in_german() -> None:
+def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     language.use("de")
-    assert tr("They took") == "Er holte"
+    assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
     assert plural(6, "", "; your answers were used by %n peers") == "; 6 Peers nutzten deine Antworten"
     assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 

@@ -99,7 +99,7 @@ class CompareView(Scrolled):
             words = tr("This swarm is open to everybody: nothing proves who wrote an answer, so nobody is ranked.")
             self._leaders_say.setText(words)
             return
-        self._leaders_say.setText(tr("By each node's last hour of answers; self-reported."))
+        self._leaders_say.setText(tr("By each computer's last hour of answers; self-reported."))
         heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Round"), tr("Right"), tr("95% interval"))
         self._add_row(0, heads, "caption", "faint")
         places = list(enumerate(told.entrants, 1))
@@ -150,7 +150,7 @@ class _ModelCard(QFrame):
 def _about() -> str:
     return tr(
         "At most every ten minutes each model answers the same 16 questions, which nobody trains on. "
-        "Every answer is marked again on this computer. Which model wrote it is what each node says of itself."
+        "Every answer is marked again on this computer. Which model wrote it is what each computer says of itself."
     )
 
 
@@ -173,7 +173,7 @@ def _about_curves(curves: list[ScoreCurve]) -> str:
         )
     if kinds == {False}:
         return tr("Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.").replace("%1", answers)
-    return tr("Right answers by rounds of each node's own, with the 95% interval. %1 answers.").replace("%1", answers)
+    return tr("Right answers by rounds of each computer's own, with the 95% interval. %1 answers.").replace("%1", answers)
 
 
 def _words(place: int, one: Entrant) -> tuple[str, ...]:
