@@ -24,7 +24,7 @@ from waggle.gui.parts import Button, Line
 from waggle.gui.presses import SureLink
 from waggle.gui.span_text import SpanText
 from waggle.gui.still import settled
-from waggle.gui.swarm_form import level_of
+from waggle.gui.swarm_form import TOPICS, level_of
 from waggle.gui.swarm_views import Sheet, SwarmCard, trains_on
 from waggle.gui.swarms import CREATE, INVITE, JOIN, LIST, SHEET, Swarms, link_in
 from waggle.gui.window import Window
@@ -46,6 +46,7 @@ from waggle.protocol.state import State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 from waggle.settings import Settings
 from waggle.settings import Swarm as SwarmSettings
+from waggle.tasks.offered import shipped
 
 Told = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32
@@ -262,6 +263,14 @@ def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> N
     for i in range(2):
         form._model.item(i).setCheckState(Qt.CheckState.Checked)
         assert form._about.words().startswith(form._model.item(i).text().split("  ·")[0])
+
+
+def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
+    assert {offer.topic for offer in shipped()} == set(TOPICS)
+    language.use("de")
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
+    assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
 
 
 def test_the_closest_difficulty_is_taken() -> None:

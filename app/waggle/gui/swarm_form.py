@@ -8,13 +8,17 @@ from waggle.gui.folding import Shares
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Segments, column, frame, held, row, text
 from waggle.gui.reading import in_sight
-from waggle.gui.words import plural, told, tr, visible
+from waggle.gui.words import later, plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
 
 LEVELS = ("easy", "standard", "hard")
 NAME, HINT = 60, 80  # characters, as a charter has them
 MOST_KINDS = 64  # of questions, as a charter has them
+TOPICS = (
+    later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
+    later("patterns"),
+)  # fmt: skip
 OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
@@ -47,6 +51,7 @@ class SwarmForm(QFrame):
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
         self._about, self._sample = Line(look, role="label"), text(look, "", "mono", wrap=True)
+        self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._said = text(look, "", "small", "bad", wrap=True)
         self._create = Button(look, tr("Create"), "primary")
         self._create.clicked.connect(self._ask)
@@ -106,7 +111,7 @@ class SwarmForm(QFrame):
         self._offers = offers
         self._model.clear()
         for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, one.title)):
-            topic = "" if offer.title.lower() == offer.topic else f"  ·  {told(offer.topic)}"
+            topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
             item = QStandardItem(f"{told(offer.title)}{topic}")
             item.setCheckable(True)
             item.setData(offer, OFFER)
