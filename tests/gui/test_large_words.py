@@ -29,6 +29,7 @@ from waggle.gui.window import SMALLEST, Window
 from waggle.gui.words import tr
 from waggle.protocol import events
 from waggle.protocol.state import STAGES, AnyEvent, State
+from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 from waggle.settings import Settings
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -81,15 +82,33 @@ def test_no_choice_and_no_chip_is_cut(
 ) -> None:
     look.set_text(percent)
     window = window_told(told, *size)
-    for page in PAGES:
-        window.show_page(page)
+    for page in (*PAGES, "asked"):
+        if page == "asked":
+            ask(window)
+        else:
+            window.show_page(page)
         settled(window)
-        shown = window.pages[page]
+        shown = window.pages[window.page]
         whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
         cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
         assert not cut, page
         for chip in shown.findChildren(Chip):
             assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7
+
+
+def ask(window: Window) -> None:
+    """A question is answered on the page Try it."""
+    window.show_page("swarms")
+    window.swarms.show_trying()
+    reasons = ("no answer tag", "cut off", "could not be judged", "close")
+    answers = tuple(
+        Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
+        for place, reason in enumerate(reasons)
+    )
+    right = events.ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
+    window._current.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
+    window._current.take(QuestionAnswered(specialty="bf", number=7, answers=answers, mine=right))
+    window._current.flush()
 
 
 @pytest.mark.usefixtures("spoken")

@@ -20,6 +20,7 @@ from waggle.protocol.state import State
 from waggle.protocol.trying import QuestionAnswered, QuestionPosed
 
 PINNED = 7  # the first question that is posed
+JUDGED, MOST_JUDGED = 210, 360  # pixels of a row, of words as large as they are made, and of any
 
 
 def verdict(answers: QuestionAnswered) -> str:
@@ -76,11 +77,15 @@ class AnswerRow(QWidget):
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
         guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
-        judged = held(row(chip, guess, None))
-        judged.setFixedWidth(min(look.px(170), 255))
+        self._judged = held(row(chip, guess, None))
         chip.setVisible(not hidden)
         guess.setVisible(hidden and asked)
-        self.setLayout(row(name, (well, 1), judged, gap=12))
+        self.wants = (guess if hidden else chip).sizeHint().width()
+        self.setLayout(row(name, (well, 1), self._judged, gap=12))
+
+    def set_room(self, width: int) -> None:
+        """How much of the row is the judgement's."""
+        self._judged.setFixedWidth(width)
 
 
 class AskView(QWidget):
@@ -286,13 +291,18 @@ class AskView(QWidget):
         newest = answers[-1].rounds
         if blind:
             random.Random(tried.number).shuffle(answers)
+        rows = list[AnswerRow]()
         for i, one in enumerate(answers):
             who = letter(i) if blind else moment(one.rounds, newest)
             made = AnswerRow(self._look, who, one.completion, hidden=blind, asked=True)
             made.guessed.connect(lambda rounds=one.rounds: self._guessed(right=rounds == newest))
-            self._rows.addWidget(made)
+            rows.append(made)
         if tried.mine is not None:
-            self._rows.addWidget(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+            rows.append(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+        room = min(max(one.wants for one in rows), self._look.px(JUDGED), MOST_JUDGED)
+        for one_row in rows:
+            one_row.set_room(room)  # all end where the widest does
+            self._rows.addWidget(one_row)
         self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
         self._truth.setVisible(bool(tried.truth.strip()) and not blind)
         said = outcome(tried, posed.epoch)
