@@ -40,6 +40,11 @@ TABLE = [
         "The reward is 0.40.",
     ),
     (
+        rounds(ended(11, 59_950.0, completions=7232)),
+        "Round 11 asked about Fractions and Logic: 1,808 of 7,232 answers were right. It learned from 2 questions that peers "
+        "answered. The reward is 0.40.",
+    ),
+    (
         rounds(EARLIER, ended(11, 59_950.0, external=0, reward=0.5)),
         "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned nothing from peers. "
         "The reward is 0.50, up from 0.40.",

@@ -16,7 +16,7 @@ from waggle import paths
 from waggle.gui import language
 from waggle.gui.help_page import HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
-from waggle.protocol.events import EngineFailed, EngineStopped
+from waggle.protocol.events import EngineFailed, EngineStopped, ReachChanged
 from waggle.protocol.state import State
 
 
@@ -30,6 +30,13 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
         asked.ask()
     assert "without a key for updates" in asked.output
     page.close()
+
+
+def test_one_peer_is_no_peers_in_the_log():
+    journal = Journal()
+    journal.take(ReachChanged(reach="connected", peers=1))
+    journal.take(ReachChanged(reach="connected", peers=2))
+    assert [entry.words for entry in journal.entries] == ["Reach: connected, 1 peer", "Reach: connected, 2 peers"]
 
 
 def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, qtbot, monkeypatch):

@@ -20,6 +20,7 @@ from waggle.gui.look import Look
 from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip, Mark
 from waggle.gui.parts import LARGE, Line, Segments, text
+from waggle.gui.progress import Progress
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, HERE, TITLES, Stepper
@@ -236,6 +237,27 @@ def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int,
             made.resize(made.sizeHint() + QSize(0, more))
             rows.append(len(inked(made.grab().toImage(), 0, made.width())[1]))
         assert rows[0] >= rows[1] - (role not in LARGE)
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_a_figure_of_the_table_ends_where_its_head_does(
+    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+) -> None:
+    look.set_text(percent)
+    window = window_told(told, *SIZE)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page.show_table(True)
+    settled(window)
+    (view,) = page.findChildren(RoundTableView)
+    head, place = view.horizontalHeader(), COLUMNS.index("Round")
+    left, right = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
+    above, below = head.grab().toImage(), view.viewport().grab().toImage()
+    above, below = above.copy(0, 2, above.width(), above.height() - 6), below.copy(0, 0, below.width(), view.rowHeight(0) - 2)
+    ends = [max(inked(image, left + 4, right)[0]) for image in (above, below)]
+    assert abs(ends[0] - ends[1]) <= 2
+    assert ends[1] < right - 8
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

@@ -399,6 +399,7 @@ def test_starting_up_is_shown_in_words(window_told: Told) -> None:
     window = window_told(story)
     assert window.home.hero._says.text() == "Loading the model"
     assert window.home.hero._stage.words() == "Step 3 of 5"
+    assert window.home.hero._detail.text() == "Contribution starts by itself.", "the step is said beside it"
     assert "Loading the model" in window.status._says.words()
 
 

@@ -36,7 +36,7 @@ def _asked(rounds: Sequence[RoundSummary]) -> str:
         words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", figure(rounds[0].round))
     else:
         words = plural(len(rounds), "", "%n rounds in a minute asked about %2: %3 of %4 answers were right.")
-    return words.replace("%2", _specialties(rounds)).replace("%3", str(right)).replace("%4", str(answers))
+    return words.replace("%2", _specialties(rounds)).replace("%3", figure(right)).replace("%4", figure(answers))
 
 
 def _specialties(rounds: Sequence[RoundSummary]) -> str:

@@ -81,7 +81,7 @@ class GoodbyeView(QFrame):
         self.setProperty("kind", "card")
         self._look, self._found, self._keeps = look, tuple[Belonging, ...](), list[Keep]()
         about = text(look, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
-                              "the program itself goes the way it came."), "body", "soft", wrap=True)  # fmt: skip
+                              "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
         self._backup = Button(look, tr("Back up who you are"), icon="save")
         self._backup.clicked.connect(self.backup_wanted)
         first = text(look, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)

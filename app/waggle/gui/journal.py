@@ -53,7 +53,7 @@ def entry_of(event: AnyEvent) -> Entry | None:
         case events.RecordRejected():
             words = f"Dropped what {event.origin[-8:]} sent: {event.reason}"
         case events.ReachChanged():
-            words = f"Reach: {event.reach}, {event.peers} peers"
+            words = f"Reach: {event.reach}, {event.peers} peer{'' if event.peers == 1 else 's'}"
         case events.CheckpointSetAside():
             words = f"A saved state was set aside: {event.reason}"
         case events.HeldOutMeasured():

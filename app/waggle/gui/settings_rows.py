@@ -118,15 +118,15 @@ APPEARANCE = Part("appearance", later("Appearance"), (
         Options((("system", later("As the system")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
     Row("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
         Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
+    Row("window.close_to_tray",
+        later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
+        later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
 ))  # fmt: skip
 NOTIFICATIONS = Part("notifications", later("Notifications"), (
     Row("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
     Row("window.notify_discoveries", later("When your model solves something for the first time"),
         later("While this window is not in front."), Toggle()),
     Row("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
-    Row("window.close_to_tray",
-        later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
-        later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
 ))  # fmt: skip
 NETWORK = Part("network", later("Network"), (
     Row("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),

@@ -132,11 +132,8 @@ def _preparing(state: State) -> Sentence:
         return Sentence(
             word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
         )
-    part = state.preparing
-    return Sentence(
-        word="Preparing", says=f"{part.part}.", detail=f"Step {part.done + 1} of {part.parts}. {starts}", tone="plain",
-        sign="save", action="resume" if paused else "none",
-    )  # fmt: skip
+    action: Action = "resume" if paused else "none"
+    return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
 
 
 def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
