@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QProcess
 from PySide6.QtGui import QHelpEvent, QTextDocument
-from PySide6.QtWidgets import QApplication, QToolTip
+from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
 import waggle
 from waggle import paths
 from waggle.gui import language
-from waggle.gui.help_page import HelpPage, Log
+from waggle.gui.help_page import WORDS, HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
 from waggle.protocol.events import EngineFailed, EngineStopped, ReachChanged
 from waggle.protocol.state import State
@@ -30,6 +30,16 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
         asked.ask()
     assert "without a key for updates" in asked.output
     page.close()
+
+
+def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):
+    language.use("de")
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    said = [label.text() for label in page.findChildren(QLabel)]
+    assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
+    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in said
+    assert len(WORDS) == 7
 
 
 def test_one_peer_is_no_peers_in_the_log():

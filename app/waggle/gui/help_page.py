@@ -1,5 +1,6 @@
-"""Help: does it work here, is there a newer one, what happened, what the keys do, and a report without names."""
+"""Help: what the words mean, does it work here, is there a newer one, what happened, the keys, and a report without names."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
@@ -26,6 +27,17 @@ KEYS = (
     ((keys.MUTE, keys.BLOCK), later("Mute or block the chosen peer")), ((keys.CLOSE,), later("Close the window")),
     ((keys.QUIT,), later("Quit")),
 )  # fmt: skip
+
+
+WORDS = (
+    (later("Round"), later("The model answers some questions, then learns once from them.")),
+    (later("Group"), later("One question with all its answers, which is what is shared.")),
+    (later("Reward"), later("0 to 1: how right an answer was.")),
+    (later("Specialty"), later("One kind of question, such as fractions.")),
+    (later("Held-out"), later("Questions it never trains on: the honest test of what it has learned.")),
+    (later("Aha"), later("The first right answer in a specialty.")),
+    (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +247,9 @@ class HelpPage(Page):
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
-        parts = (self._racing(), self.self_test, self.update_asked, self._log, self._report, _keys(look), self._leaving())
+        words = _explained(look, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
+        asked = (self.self_test, self.update_asked)
+        parts = (words, self._racing(), *asked, self._log, self._report, _keys(look), self._leaving())
         self._box = column(*parts, None, gap=16)
         self._area = Scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -288,16 +302,21 @@ class HelpPage(Page):
 
 
 def _keys(look: Look) -> QFrame:
+    pages = f"{keys.written(keys.page(1))} … {keys.written(keys.page(len(PAGES)))}"
+    lines = [(pages, tr("Go to a page")), *((keys.written(*pressed), tr(words)) for pressed, words in KEYS)]
+    return _explained(look, tr("Keys"), lines, "mono")
+
+
+def _explained(look: Look, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
+    """What there is at the left, and what each is at the right."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(24)
     grid.setVerticalSpacing(6)
     grid.setColumnStretch(1, 1)
-    pages = f"{keys.written(keys.page(1))} … {keys.written(keys.page(len(PAGES)))}"
-    lines = [(pages, tr("Go to a page")), *((keys.written(*pressed), tr(words)) for pressed, words in KEYS)]
-    for place, (pressed, words) in enumerate(lines):
-        grid.addWidget(text(look, pressed, "mono", "soft"), place, 0)
+    for place, (what, words) in enumerate(lines):
+        grid.addWidget(text(look, what, role, "soft"), place, 0)
         grid.addWidget(text(look, words, "small", wrap=True), place, 1)
-    return card(text(look, tr("Keys"), "heading"), grid, gap=10)
+    return card(text(look, title, "heading"), grid, gap=10)
 
 
 def _reader(look: Look, name: str, height: int) -> QPlainTextEdit:
