@@ -131,7 +131,7 @@ def test_how_many_addresses_were_tried_is_counted(tried, words):
     [(FREE, "Contribution starts by itself."), (PAUSED, "Paused. Goes on when you resume.")],
 )
 def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
-    assert sentence(State(preparing=LOADING, decision=decision)).detail == f"Step 2 of 4. {starts}"
+    assert sentence(State(preparing=LOADING, decision=decision)).detail == starts
     assert sentence(State(downloading=DOWNLOADING, decision=decision)).detail == f"Resumes if interrupted. {starts}"
 
 
