@@ -371,34 +371,8 @@ class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
 
 
 EngineEvent = (  # all but Snapshot, which carries a State and so stands beside it
-    Preparing
-    | Downloading
-    | Ready
-    | PhaseChanged
-    | RulesChecked
-    | SettingsChanged
-    | EngineStopped
-    | EngineFailed
-    | EngineGone
-    | Warned
-    | PartRestarted
-    | QuestionsDrawn
-    | CompletionsGrew
-    | GroupsJudged
-    | GroupsShared
-    | GroupsGathered
-    | PolicyUpdated
-    | RoundCompleted
-    | HeldOutMeasured
-    | AhaHappened
-    | CheckpointSaved
-    | CheckpointSetAside
-    | ReachChanged
-    | PeerChanged
-    | PeerGroupsArrived
-    | RecordRejected
-    | TrafficMeasured
-    | CommandDone
-    | CommandRefused
-    | HistoryTold
-)
+    Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
+    | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsGrew | GroupsJudged | GroupsShared | GroupsGathered
+    | PolicyUpdated | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside | ReachChanged
+    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | HistoryTold
+)  # fmt: skip

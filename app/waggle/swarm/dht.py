@@ -351,7 +351,8 @@ def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
         @staticmethod
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery p2pd looks for relays among all peers, for three minutes, before it asks those it was given.
-            return p2p._make_process_args(*arguments, relayDiscovery=False, **relaying.arguments(options.relay), **named)
+            words = p2p._make_process_args(*arguments, relayDiscovery=False, **relaying.arguments(options.relay), **named)
+            return [*(relaying.LAST if options.relay else ()), *words]
 
         @staticmethod
         def _log_p2pd_message(line: str) -> None:
