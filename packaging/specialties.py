@@ -30,6 +30,7 @@ TITLES = {
     "lcm": "Least common multiple", "gsm_symbolic": "Word problems", "knights_knaves": "Knights and knaves", "jugs": "Water jugs",
     "count_bits": "Counting bits", "count_primes": "Counting primes", "emoji_mystery": "Hidden in an emoji",
     "number_format": "Comparing numbers", "path_star": "Paths in a star", "self_reference": "Statements about themselves",
+    "game_of_life": "Game of Life", "tower_of_hanoi": "Tower of Hanoi",
 }  # fmt: skip
 LONGEST = 1500  # characters of a question that a small model can be asked
 SLOWEST = 0.2  # seconds of making one: eight are made a round

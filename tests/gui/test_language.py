@@ -48,6 +48,7 @@ from waggle.swarm import greeting
 from waggle.swarm.greeting import Greeting
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL
+from waggle.tasks.offered import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 Told = Callable[..., Window]
@@ -68,6 +69,11 @@ def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> N
     for words in (said.word, said.says, said.detail):
         assert words in AS_IT_IS or told(words) != words or words == "Problem"
     assert "Nothing was lost" not in told(said.detail)
+
+
+def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
+    language.use("de")
+    assert [offer.title for offer in shipped() if told(offer.title) == offer.title] == ["Kakurasu", "Sudoku", "Survo", "Tsumego"]
 
 
 @pytest.mark.parametrize("row", WEATHER)
