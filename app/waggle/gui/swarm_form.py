@@ -110,7 +110,7 @@ class SwarmForm(QFrame):
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, one.title)):
+        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, told(one.title).casefold())):
             topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
             item = QStandardItem(f"{told(offer.title)}{topic}")
             item.setCheckable(True)
