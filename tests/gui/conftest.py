@@ -10,6 +10,9 @@ import shiboken6
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication
+
 from gui.recorded import REAL, Run
 from waggle.gui import language
 from waggle.gui.app import application
@@ -27,6 +30,7 @@ HERE = Path(__file__).parent
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
     """What a test here leaves in cycles is freed after it, in this thread: Qt bears neither another moment nor another thread.
+    So are its windows: a theme dresses every widget there is.
 
     Not by a fixture: pytest holds what fixtures gave until all of them have ended. And it asks this for other folders, too.
     """
@@ -34,6 +38,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
         return (yield)
     gc.disable()
     told = yield
+    for left in QApplication.topLevelWidgets():
+        if isinstance(left, Window) and shiboken6.isValid(left):
+            left.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     gc.collect(1)
     gc.enable()
     return told
