@@ -40,7 +40,7 @@ class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of the package index."""
 
     url: str
-    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
     size: Annotated[int, msgspec.Meta(ge=1)]
 
     @property
@@ -51,7 +51,7 @@ class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What belongs together, and what it fits."""
 
-    torch: Annotated[str, msgspec.Meta(pattern=r"^[0-9][0-9.]*$")]
+    torch: Annotated[str, msgspec.Meta(pattern=r"^[0-9][0-9.]*\Z")]
     python: str
     system: str
     machine: str

@@ -25,21 +25,21 @@ MAX_BYTES = 256 * 1024
 SECONDS = 20.0
 AGAIN = "Try again later, or look where you got this Waggle."
 
-Number = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,5}(\.[0-9]{1,5}){2}$")]
+Number = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,5}(\.[0-9]{1,5}){2}\Z")]
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to install."""
 
-    system: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{1,20}$")]  # as sys.platform says it
-    url: Annotated[str, msgspec.Meta(pattern=r"^https://[!-~]{1,500}$")]
-    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    system: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{1,20}\Z")]  # as sys.platform says it
+    url: Annotated[str, msgspec.Meta(pattern=r"^https://[!-~]{1,500}\Z")]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
     size: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     version: Number
-    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
     notes: Annotated[str, msgspec.Meta(max_length=4000)]  # of the changelog, for a person
     protocol: int  # of the swarm: with another number, old and new do not meet
     files: tuple[File, ...]

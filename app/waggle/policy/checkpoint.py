@@ -34,7 +34,7 @@ FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is st
 WEIGHTS, ADAPTERS, MOMENTS, STATE = "model.safetensors", "adapters.safetensors", "moments.safetensors", "state.json"
 KEPT = 3
 MEBIBYTE, PLACES = 1 << 20, 8  # of a weight file, by which models are told apart
-NAME = re.compile(r"^r(\d{8})$")
+NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
 
 

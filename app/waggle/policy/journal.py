@@ -26,7 +26,7 @@ from waggle.policy.checkpoint import Saved, is_of
 from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams, nothing
 from waggle.rl.objective import Clip
 
-NAME = re.compile(r"^journal-r(\d{8})$")
+NAME = re.compile(r"^journal-r(\d{8})\Z")
 HEAD = struct.Struct("<I32s")
 LARGEST = 64 << 20  # bytes of one entry: what is longer was not written by us
 Learn = Callable[[Sequence[GroupBatch], StepParams], StepMetrics]

@@ -92,13 +92,13 @@ class ReadInvite(Command, frozen=True, kw_only=True, tag=True):
 class ChooseSwarm(Command, frozen=True, kw_only=True, tag=True):
     """Take part in a swarm that is remembered or was just looked at; the engine starts again there, with the same weights."""
 
-    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class ForgetSwarm(Command, frozen=True, kw_only=True, tag=True):
     """Remember a swarm no more. Answered by SwarmsTold."""
 
-    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class WriteInvite(Command, frozen=True, kw_only=True, tag=True):

@@ -10,7 +10,7 @@ from waggle.protocol.events import Count, Event
 class Day(msgspec.Struct, frozen=True, kw_only=True):
     """One day of this computer's calendar, as `date` in the form 2026-03-09."""
 
-    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
     rounds: Count
     answers: Count
     right: Count = 0

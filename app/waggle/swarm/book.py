@@ -18,8 +18,8 @@ from waggle.swarm.invite import MAX_GATEWAYS, MAX_SEEDS
 MOST = 64  # swarms
 MAX_BYTES = 1024 * 1024  # more than so many of the longest invites take
 
-Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
-HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
+Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")]
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

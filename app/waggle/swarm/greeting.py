@@ -16,7 +16,7 @@ from waggle.tasks.charter import PROTOCOL
 MAX_BYTES = 1024
 
 
-Version = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*$")]
+Version = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*\Z")]
 OURS = __version__[:64]
 
 

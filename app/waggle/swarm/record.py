@@ -19,7 +19,7 @@ MAX_GROUPS = 128  # in one record: about a second of a very small model
 MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
 MAX_RAW = 8 * 1024 * 1024  # decompressed
 MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
-MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes of a name of our own: in an announcement there is no room for more
+MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: in an announcement there is no room for more
 ZSTD_LEVEL = 3
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
 CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # bidirectional ones, too
@@ -155,7 +155,7 @@ def model_name(name: str) -> str:
 
 
 def is_model_name(name: str) -> bool:
-    return len(name) <= MAX_MODEL and name.isprintable() and BROKEN not in name
+    return name == model_name(name)
 
 
 def is_sound(text: str, charter: Charter) -> bool:

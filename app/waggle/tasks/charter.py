@@ -30,7 +30,7 @@ QUOTED = 120  # characters of what is said about a document: a stranger's own wo
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of task: a reasoning-gym dataset with its settings, and the words a person sees."""
 
-    dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
+    dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}\Z")]
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
     settings: dict[str, Setting] = {}
 
@@ -47,7 +47,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
     protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
-    reasoning_gym: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+-]{1,20}$")] = REASONING_GYM
+    reasoning_gym: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+-]{1,20}\Z")] = REASONING_GYM
     specialties: Annotated[tuple[Specialty, ...], msgspec.Meta(min_length=1, max_length=64)]
     prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)] = "{question}\nAnswer:"
     group_size_min: Annotated[int, msgspec.Meta(ge=2, le=16)] = 2
@@ -55,9 +55,9 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     completion_characters: Annotated[int, msgspec.Meta(ge=16, le=LONGEST_COMPLETION)] = 400
     age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
     index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
-    questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+    questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")] = ""
     # Of a private swarm; left out by public ones, whose hash thereby stays what it was before there was this field.
-    admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")] | msgspec.UnsetType = msgspec.UNSET
+    admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")] | msgspec.UnsetType = msgspec.UNSET
     # Which model its author has in mind: words for people, binding nobody. Left out where there are none, as in older charters.
     model_hint: Annotated[str, msgspec.Meta(min_length=1, max_length=MODEL_HINT)] | msgspec.UnsetType = msgspec.UNSET
 
