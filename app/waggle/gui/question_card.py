@@ -20,6 +20,7 @@ PARTLY = 0.2
 ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
+SPECIALTY = 150  # logical pixels, which its name keeps where there is little room: the question gives way first
 
 
 def gist(question: str) -> str:
@@ -218,6 +219,7 @@ class QuestionCard(QFrame):
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
+        self._specialty.setMinimumWidth(min(self._look.px(SPECIALTY), self._specialty.sizeHint().width()))
         say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
         self.setAccessibleName(f"{self._who.words()}: {self._question.accessibleName()}")
