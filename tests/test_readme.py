@@ -72,6 +72,16 @@ def test_every_room_keeps_its_files_and_functions_small():
                 assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
 
 
+def test_every_pattern_is_held_to_the_whole_of_a_text():
+    """A $ stands before a last line break, too: a stranger's hash or version would be taken with one."""
+    ends = {
+        pattern[-2:]: path
+        for path in (ROOT / "app").rglob("*.py")
+        for pattern in re.findall(r'\bpattern=r?"([^"]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert ends.keys() == {r"\Z"}, ends
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Only a clone knows which files are kept.")
 def test_the_top_level_holds_nothing_that_a_command_left_there():
     kept = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)

@@ -17,7 +17,7 @@ MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes g
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
-Hours = Annotated[str, msgspec.Meta(pattern="^[#.]{24}$")]  # of one day: # may contribute, . may not
+Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: back to its default
 
 
