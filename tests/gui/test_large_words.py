@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
 
 from gui.conftest import Told
 from gui.test_race import STORY
@@ -21,6 +22,7 @@ from waggle.gui.page_head import Top
 from waggle.gui.paint import Chip, Mark
 from waggle.gui.parts import LARGE, Line, Segments, text
 from waggle.gui.progress import Progress
+from waggle.gui.question_card import QuestionCard
 from waggle.gui.round_table import COLUMNS, RoundTableView
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.stepper import BEHIND, BESIDE, CIRCLE, HERE, TITLES, Stepper
@@ -29,7 +31,7 @@ from waggle.gui.swarms import Swarms
 from waggle.gui.window import SMALLEST, Window
 from waggle.gui.words import tr
 from waggle.protocol import events
-from waggle.protocol.state import STAGES, AnyEvent, State
+from waggle.protocol.state import STAGES, AnyEvent, Card, State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 from waggle.settings import Settings
 
@@ -95,6 +97,24 @@ def test_no_choice_and_no_chip_is_cut(
         assert not cut, page
         for chip in shown.findChildren(Chip):
             assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_in_a_card_the_question_gives_way_before_its_specialty(look: Look, qtbot: QtBot, percent: int) -> None:
+    look.set_text(percent)
+    made = QuestionCard(look, set())
+    qtbot.addWidget(made)
+    made.resize(782, 400)
+    card = Card(
+        key="k", origin="x", name="Brisk Otter", round=217, at=0.0, specialty="Base conversion", question="Convert " * 20,
+        completions=(events.ShownCompletion(text="22"),),
+    )  # fmt: skip
+    made.show_card(card, State(), 60.0)
+    arranged = made.layout()
+    assert arranged is not None
+    arranged.activate()
+    assert made._specialty.width() == made._specialty.sizeHint().width()
+    assert made._question.width() < made._question.sizeHint().width()
 
 
 def ask(window: Window) -> None:

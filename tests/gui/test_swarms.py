@@ -273,6 +273,15 @@ def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
     assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
 
 
+def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:
+    language.use("de")
+    window, swarms, _ = page
+    offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
+    tell(window, SwarmsTold(swarms=(FIRST,), offers=offers))
+    names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
+    assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
+
+
 def test_the_closest_difficulty_is_taken() -> None:
     assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
