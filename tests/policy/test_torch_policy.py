@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 from policy.models import KINDS, make_model
 from waggle.errors import MemoryShort, ModelError
-from waggle.policy import causal_lm, decoding, torch_product
+from waggle.policy import causal_lm, decoding, torch_packing, torch_product
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
@@ -78,6 +79,27 @@ def test_sampling_logprobs_and_plain_recomputation_agree(policy):
             plain = separate_logprobs(policy, prompt, one.tokens).detach().numpy()
             np.testing.assert_allclose(packed, plain, atol=2e-5)
             np.testing.assert_allclose(one.logp, plain, atol=2e-5)
+
+
+def test_attention_may_come_laid_out_as_cuda_lays_it(llama, monkeypatch):
+    """There, the heads of one position lie side by side, where a mask is given."""
+    here = torch_packing.F.scaled_dot_product_attention
+    wanted, wanted_step = sample(llama, prompts(2)), gradient_norm(llama)
+
+    def there(*parts, **more):
+        return here(*parts, **more).transpose(1, 2).contiguous().transpose(1, 2)
+
+    monkeypatch.setattr(torch_packing.F, "scaled_dot_product_attention", there)
+    found = sample(llama, prompts(2))
+    for one, two in zip(chain.from_iterable(wanted), chain.from_iterable(found), strict=True):
+        np.testing.assert_array_equal(one.tokens, two.tokens)
+    assert gradient_norm(llama) == pytest.approx(wanted_step, rel=1e-5)
+
+
+def gradient_norm(policy: TorchPolicy) -> float:
+    (prompt,) = prompts(1)
+    (row,) = sample(policy, [prompt])
+    return policy.step([batch_of(prompt, row)], StepParams(learning_rate=0.0)).gradient_norm
 
 
 def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(policy, monkeypatch):

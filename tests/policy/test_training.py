@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
+from transformers.optimization import Adafactor
 
 from policy.models import make_model
 from policy.test_torch_policy import STOP, batch_of, prompts, sample
@@ -101,6 +103,45 @@ def test_what_was_sampled_is_as_likely_as_learning_finds_it(trained):
     for prompt, row in zip(prompts(3), sample(trained, prompts(3)), strict=True):
         (found,) = trained.logprobs([batch_of(prompt, row)], 1.0)
         np.testing.assert_allclose(found, np.concatenate([one.logp for one in row]), atol=2e-5 if exact else 0.25)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_what_is_rewarded_grows_likelier_what_is_punished_less_likely_and_the_value_head_learns(way, tmp_path):
+    policy = TorchPolicy(make_model("llama", tmp_path), training=way)
+    good, bad = np.array([5, 9, STOP], np.int32), np.array([8, 6, 7], np.int32)
+    advantage = np.repeat(np.array([1, -1], np.float32), 3)
+    batch = GroupBatch(*prompts(1), (good, bad), advantage, np.full(6, 1 / 6, np.float32), returns=np.ones(6, np.float32))
+    (before,) = policy.logprobs([batch], 1.0)
+    for _ in range(20):
+        assert policy.step([batch], StepParams(learning_rate=3e-3)).taken
+    (after,), (values,) = policy.logprobs([batch], 1.0), policy.values([batch])
+    assert after[:3].sum() > before[:3].sum() + 1.0
+    assert after[3:].sum() < before[3:].sum() - 1.0
+    assert values.mean() > 0.3
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_adafactor_is_that_of_transformers_and_leaves_the_gradient_alone(precision):
+    noise = torch.Generator().manual_seed(0)
+    sizes = {"matrix": (6, 5), "vector": (7,)}
+    ours, theirs = (
+        {name: torch.nn.Parameter(torch.linspace(-1, 1, math.prod(size)).view(size)) for name, size in sizes.items()}
+        for _ in range(2)
+    )
+    for parameter in ours.values():
+        parameter.data = parameter.data.to(precision)
+    optimiser = torch_optimisers.Adafactor(ours)
+    reference = Adafactor(theirs.values(), lr=1e-2, scale_parameter=False, relative_step=False)
+    for _ in range(5):
+        gradients = {name: torch.randn(size, generator=noise).to(precision) for name, size in sizes.items()}
+        for name, gradient in gradients.items():
+            ours[name].grad, theirs[name].grad = gradient.clone(), gradient.float()
+        optimiser.step(1e-2)
+        reference.step()
+        assert all(torch.equal(ours[name].grad, gradient) for name, gradient in gradients.items())
+    for name, parameter in theirs.items():
+        close = 1e-6 if precision == torch.float32 else 0.02
+        torch.testing.assert_close(ours[name].float(), parameter, rtol=0, atol=close)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)

@@ -179,7 +179,8 @@ class MlxPolicy:
         def loss_of(learned: Weights) -> tuple[mx.array, mx.array]:
             return self._loss(learned, batches, params)
 
-        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | self._critic)
+        taught = self._critic if any(batch.returns is not None for batch in batches) else {}
+        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | taught)
         for name in list(found):
             one = found.pop(name)
             gradient[name] = gradient.pop(name) + one if name in gradient else one

@@ -153,8 +153,8 @@ class Adafactor:
         """The gradient divided by the root of its second moment, in fp32."""
         row, *column = self._moments[name]
         if column:
-            return gradient.float().div_((row[rows, None] / row.mean()).sqrt_()).div_(column[0].sqrt())
-        return gradient.float().div_(row[None].sqrt())
+            return (gradient / (row[rows, None] / row.mean()).sqrt_()).div_(column[0].sqrt())
+        return gradient / row[None].sqrt()
 
     def steps(self, parameters: Parameters) -> int:
         return max((self._steps.get(name, 0) for name in parameters), default=0)
@@ -200,10 +200,10 @@ def _blocks(matrix: torch.Tensor) -> Iterator[slice]:
 def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
     """Of the rows (R,) and of the columns (C,); of a single row only of its numbers."""
     if len(gradient) == 1:
-        return [gradient[0].float().square_().add_(TINY)]
+        return [gradient[0].float().square().add_(TINY)]
     rows, columns = [], torch.zeros(gradient.shape[1], dtype=torch.float32, device=gradient.device)
     for block in _blocks(gradient):
-        squares = gradient[block].float().square_().add_(TINY)
+        squares = gradient[block].float().square().add_(TINY)
         rows.append(squares.mean(1))
         columns += squares.sum(0)
     return [torch.cat(rows), columns / len(gradient)]

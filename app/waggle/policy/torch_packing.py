@@ -60,7 +60,8 @@ def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, m
     if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
         scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
         return (scores @ values).view(batch, heads, length, width)
-    return F.scaled_dot_product_attention(together, keys, values, attn_mask=mask).view(batch, heads, length, width)
+    found = F.scaled_dot_product_attention(together, keys, values, attn_mask=mask)
+    return found.reshape(batch, heads, length, width)  # CUDA gives the heads of one position side by side
 
 
 def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:

@@ -175,3 +175,16 @@ def test_a_model_that_finds_no_memory_to_be_loaded_is_not_called_damaged(llama, 
     monkeypatch.setattr("mlx.core.eval", full)
     with pytest.raises(MemoryShort):
         mlx_policy.MlxPolicy(llama)
+
+
+def test_a_step_that_teaches_the_value_head_nothing_leaves_it_and_its_moments_alone(backend, llama):
+    policy = backend.open(llama)
+    policy.step(
+        [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in batches()], StepParams(learning_rate=1e-2)
+    )
+    before = {name: array.copy() for name, array in policy.state()[1].items() if "critic" in name}
+    policy.step(batches(), StepParams(learning_rate=1e-2))
+    after = policy.state()[1]
+    assert before["critic.steps"] == 1
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array, err_msg=name)
