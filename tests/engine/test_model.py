@@ -87,6 +87,19 @@ async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
     teller.close()
 
 
+async def test_neither_is_a_night_in_which_the_hub_was_away_or_the_computer_asleep(tmp_path):
+    teller, now = Teller(tmp_path), [0.0]
+    progress = model._Progress("bees/tiny", teller, Gate(lambda: None), lambda: 0.0, lambda: now[0])
+    for here in (0, 20, 40):
+        now[0] += 10.0 if here < 40 else 8 * 3600.0
+        progress(here, 100)
+    now[0] += 10.0
+    progress(60, 100)
+    await asyncio.sleep(0)  # what was told soon is told
+    assert teller.state.downloading.seconds_left == pytest.approx(40 * 20 / 60)
+    teller.close()
+
+
 async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     teller = Teller(tmp_path)
     progress = model._Progress("bees/tiny", teller, Gate(lambda: None), lambda: 0.0)

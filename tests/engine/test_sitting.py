@@ -1,6 +1,7 @@
 """A node that takes part answers its exam once an epoch, in a fraction of its time, and never while it is held back."""
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from sapo.test_round import CHARTER, RULES, node
 from swarm.live import Ear, fresh_identity, options
+from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.sitting import Sitting
 from waggle.errors import Stopped
@@ -30,7 +32,7 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
     await swarm.start()
     try:
         me = node(verifier)
-        sit = Sitting(me, RULES, swarm, nothing, clock=lambda: moment[0])
+        sit = Sitting(me, RULES, swarm, Gate(nothing), clock=lambda: moment[0])
         await asyncio.to_thread(sit, 12, 34)
         (entrant,) = (await ear.hear(SheetsMarked)).comparison.entrants
         assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
@@ -58,7 +60,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         exam = swarm.exams.of(epoch_at(NOW))
         lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
         context = lengths[readable] - 1 + RULES.max_new
-        sit = Sitting(node(verifier), replace(RULES, context=context), swarm, nothing, clock=lambda: NOW)
+        sit = Sitting(node(verifier), replace(RULES, context=context), swarm, Gate(nothing), clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(SheetsMarked)
         published = sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
@@ -69,16 +71,37 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         await swarm.close()
 
 
+async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier: Verifier) -> None:
+    loop, moment, ear = asyncio.get_running_loop(), [0.0], Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: NOW)
+
+    def eight_hours_go_by() -> None:
+        moment[0] += 8 * 3600.0
+        loop.call_soon_threadsafe(gate.open)
+
+    gate = Gate(eight_hours_go_by, clock=lambda: moment[0])
+    gate()
+    gate.close()
+    await swarm.start()
+    try:
+        sit = Sitting(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
+        await asyncio.to_thread(sit, 12, 34)
+        await ear.hear(SheetsMarked)
+        assert moment[0] > 0.0
+        assert sit._rests_until <= time.monotonic()
+    finally:
+        await swarm.close()
+
+
 async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_nothing(tmp_path: Path, verifier: Verifier) -> None:
     ear = Ear()
     swarm = SwarmNode(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
     await swarm.start()
 
-    def stopped() -> None:
-        raise Stopped
-
+    gate = Gate(nothing)
+    gate.stop()
     try:
-        sit = Sitting(node(verifier), RULES, swarm, stopped)
+        sit = Sitting(node(verifier), RULES, swarm, gate)
         await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
         swarm.compare(on=True)
         with pytest.raises(Stopped):

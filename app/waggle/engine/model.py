@@ -23,6 +23,7 @@ from waggle.protocol import events
 from waggle.settings import Model
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
+LONGEST_PIECE = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
 LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
 LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
 TOLD_AWAY = 10  # times that it is asked, until that is told once more
@@ -192,6 +193,7 @@ class _Progress:
         self._here: int | None = None
         self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
         self._began: tuple[float, int] | None = None
+        self._came_at = clock()
         self._told = (0.0, 0)
 
     def __call__(self, here: int, total: int) -> None:
@@ -200,6 +202,8 @@ class _Progress:
         now = self._clock()
         if self._began is None:
             self._began = (now, here)
+        elif (missed := now - self._came_at) > LONGEST_PIECE:
+            self._leave_out(missed)
         if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
             self._told = (now, here)
             left = seconds_left(now - self._began[0], here - self._began[1], total - here)
@@ -210,14 +214,18 @@ class _Progress:
         while (seconds := self._rest()) > 0:
             self._gate.rest(seconds)
             self._hold()
+        self._came_at = self._clock()
 
     def _hold(self) -> None:
         """A pause is no part of the pace."""
         before = self._clock()
         self._gate.hold()
+        self._leave_out(self._clock() - before)
+
+    def _leave_out(self, seconds: float) -> None:
         if self._began is not None:
             since, here = self._began
-            self._began = (since + self._clock() - before, here)
+            self._began = (since + seconds, here)
 
     def _rest(self) -> float:
         """For how long nothing more may come, as far as can be said now."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from waggle.engine.gate import Gate
 from waggle.errors import CharterError
 from waggle.sapo import held_out
 from waggle.sapo.round import Node, Rules
@@ -25,24 +26,24 @@ class Sitting:
     node: Node
     rules: Rules
     swarm: SwarmNode
-    pause_point: Callable[[], None]
+    gate: Gate
     clock: Callable[[], float] = time.time
     _epoch: int = field(default=-1, init=False)
     _rests_until: float = field(default=0.0, init=False)
 
     def __call__(self, number: int, learned: int) -> None:
         """Answer where that is due: after so many rounds, trained on so many groups of peers. Raises Stopped."""
-        epoch, began = epoch_at(self.clock()), time.monotonic()
-        if not self.swarm.compares or epoch == self._epoch or began < self._rests_until:
+        epoch = epoch_at(self.clock())
+        if not self.swarm.compares or epoch == self._epoch or time.monotonic() < self._rests_until:
             return
-        self._epoch = epoch
+        self._epoch, began = epoch, self.gate.seconds
         try:
             questions = self.swarm.exams.of(epoch).questions
         except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
             return
-        items = held_out.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.pause_point)
+        items = held_out.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
         given = dict(items)
         answers = [given.get(question, UNANSWERED) for question in questions]
         self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
-        self._rests_until = time.monotonic() + SPARED * (time.monotonic() - began)
+        self._rests_until = time.monotonic() + SPARED * (self.gate.seconds - began)  # a pause in between is no answering
