@@ -50,8 +50,11 @@ def home(tmp_path):
     return tmp_path
 
 
-def record(home, name: str, told) -> None:
-    (home / "events" / f"{name}.jsonl").write_bytes(b"".join(map(wire.line, told)) + b'{"type":"Cut')
+def record(home, told, *, hour: int = 8, written: float = 1000.0) -> None:
+    """A record that was begun at this hour, as the clock of then had it, and written last at this moment."""
+    path = home / "events" / f"20260101T{hour:02}0000-000000.jsonl"
+    path.write_bytes(b"".join(map(wire.line, told)) + b'{"type":"Cut')
+    os.utime(path, (written, written))
 
 
 def rebuilt(home, model: Model = STARTER):
@@ -59,9 +62,9 @@ def rebuilt(home, model: Model = STARTER):
 
 
 def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(home):
-    record(home, "a", [*begun(STARTER), *rounds(0, 1, 2), events.AhaHappened(aha=AHA), events.HeldOutMeasured(score=score(2))])
+    record(home, [*begun(STARTER), *rounds(0, 1, 2), events.AhaHappened(aha=AHA), events.HeldOutMeasured(score=score(2))])
     state = State(settings=Settings(), rounds=(played(2), played(3)))
-    record(home, "b", [Snapshot(state=state), *rounds(4)])
+    record(home, [Snapshot(state=state), *rounds(4)], written=2000.0, hour=9)
     history, done = rebuilt(home)
     assert done.rounds == 5
     assert done.aside.read_bytes().startswith(b"this is no database")
@@ -82,9 +85,10 @@ def test_without_a_record_a_new_history_begins(home):
 
 
 def test_each_model_gets_back_its_own_rounds(home):
-    record(home, "a", [*begun(STARTER), *rounds(0, 1, 2, reward=0.9), *begun(OTHER), *rounds(0, 1, reward=0.1)])
+    record(home, [*begun(STARTER), *rounds(0, 1, 2, reward=0.9), *begun(OTHER), *rounds(0, 1, reward=0.1)])
     chosen = events.SettingsChanged(settings=Settings(model=OTHER), after_restart=("model.name",))
-    record(home, "b", [*begun(STARTER, 3), *rounds(3, reward=0.9), chosen, *rounds(4, reward=0.9), *begun(OTHER, 2)])
+    later = [*begun(STARTER, 3), *rounds(3, reward=0.9), chosen, *rounds(4, reward=0.9), *begun(OTHER, 2)]
+    record(home, later, hour=9, written=2000.0)
     mine, _ = rebuilt(home)
     assert [(one.round, one.reward) for one in mine.told().rounds] == [(number, 0.9) for number in range(5)]
     other, _ = opened(home / "other.sqlite", home / "events", OTHER)
@@ -94,9 +98,17 @@ def test_each_model_gets_back_its_own_rounds(home):
     assert [one.reward for one in third.told().rounds] == [0.1, 0.1]
 
 
+def test_rounds_of_a_clock_that_was_ahead_come_back_where_they_belong(home):
+    record(home, [*begun(STARTER), *rounds(0, 1)], hour=10)
+    record(home, [*begun(STARTER, 2), *rounds(2, 3)], hour=9, written=2000.0)
+    history, done = rebuilt(home)
+    assert done.rounds == 4
+    assert [one.round for one in history.told().rounds] == [0, 1, 2, 3]
+
+
 def test_of_a_model_that_began_anew_the_rounds_before_come_back_into_the_days_alone(home):
     lived = [*rounds(0, 1, 2), events.AhaHappened(aha=AHA), events.HeldOutMeasured(score=score(2))]
-    record(home, "a", [*begun(STARTER), *lived, *begun(STARTER), *rounds(0, 1, reward=0.1)])
+    record(home, [*begun(STARTER), *lived, *begun(STARTER), *rounds(0, 1, reward=0.1)])
     history, _ = rebuilt(home)
     told = history.told()
     assert ([(one.round, one.reward) for one in told.rounds], told.held_out, told.ahas) == ([(0, 0.1), (1, 0.1)], (), ())
@@ -105,7 +117,7 @@ def test_of_a_model_that_began_anew_the_rounds_before_come_back_into_the_days_al
 
 def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_snapshot(home):
     state = State(settings=Settings(), ready=ready(), rounds=(played(3),), held_out=(score(2),), ahas=(AHA,))
-    record(home, "a", [Snapshot(state=state), *rounds(4)])
+    record(home, [Snapshot(state=state), *rounds(4)])
     history, _ = rebuilt(home)
     told = history.told()
     assert ([one.round for one in told.rounds], told.held_out, told.ahas) == ([3, 4], (score(2),), (AHA,))
@@ -115,13 +127,13 @@ def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_sna
 def test_a_snapshot_from_before_another_model_is_ready_says_nothing_of_that(home):
     preparing = events.Preparing(part="Loading", done=1, parts=5)
     state = State(settings=Settings(model=OTHER), ready=ready(), preparing=preparing, rounds=(played(3),))
-    record(home, "a", [Snapshot(state=state), ready("other"), *rounds(1)])
+    record(home, [Snapshot(state=state), ready("other"), *rounds(1)])
     history, _ = rebuilt(home, OTHER)
     assert [one.round for one in history.told().rounds] == [1]
 
 
 def test_a_rebuilding_that_fails_or_is_killed_is_begun_again(home):
-    record(home, "a", [*begun(STARTER), *rounds(0, 1)])
+    record(home, [*begun(STARTER), *rounds(0, 1)])
     (home / "history.rebuilding").mkdir()  # as on a disk that takes no more
     for _ in range(2):
         with pytest.raises(HistoryError):
@@ -136,14 +148,14 @@ def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_ne
     before.keep_round(played(50))
     (home / "history.sqlite-wal").write_bytes((home / "before.sqlite-wal").read_bytes())
     (home / "history.sqlite").rename(home / "history.damaged")  # and the next operation was a kill
-    record(home, "a", [*begun(STARTER), *rounds(0, 1)])
+    record(home, [*begun(STARTER), *rounds(0, 1)])
     history, _ = rebuilt(home)
     assert [one.round for one in history.told().rounds] == [0, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_between_any_two_operations_on_files_leaves_no_empty_history_behind(home):
-    record(home, "a", [*begun(STARTER), *rounds(0, 1)])
+    record(home, [*begun(STARTER), *rounds(0, 1)])
     damaged, kills = (home / "history.sqlite").read_bytes(), 0
     while killed_after(kills, lambda: rebuilt(home)[0].close()):
         history, _ = rebuilt(home)

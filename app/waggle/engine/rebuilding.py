@@ -1,11 +1,13 @@
 """Opens a history; a damaged one is rebuilt from the record of events, as far as that goes back: history is a fold of it."""
 
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from waggle.engine.history import History
+from waggle.engine.teller import oldest_first
 from waggle.errors import HistoryDamaged, HistoryError
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State
@@ -62,7 +64,7 @@ def _rebuild(path: Path, record: Path, model: Model) -> int:
     with closing(History(making)) as history:
         folding = _Folding(history, model)
         with history.at_once():
-            for file in sorted(record.glob("*.jsonl")):
+            for file in oldest_first(record, time.time()):  # their names tell of clocks that were ahead
                 for event in wire.recording(file):
                     folding.take(event)
         history.thin()

@@ -140,14 +140,8 @@ class Teller:
         return opened
 
     def _oldest_first(self) -> list[Path]:
-        """The records. Those from the future are of a clock that was ahead; the one that is being written is the newest."""
-        now = self._clock()
-
-        def age(path: Path) -> tuple[bool, bool, float, str]:
-            written = _written_at(path)
-            return path == self._path, written <= now, written, path.name
-
-        return sorted(self._folder.glob(RECORD), key=age)
+        """The records; the one that is being written is the newest."""
+        return sorted(oldest_first(self._folder, self._clock()), key=lambda path: path == self._path)
 
     def _open_writing(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)
@@ -158,6 +152,16 @@ def _bytes(path: Path) -> int:
         return path.stat().st_size
     except OSError:  # it went meanwhile
         return 0
+
+
+def oldest_first(folder: Path, now: float) -> list[Path]:
+    """The records there, by when each was written last. Those from the future are of a clock that was ahead."""
+
+    def age(path: Path) -> tuple[bool, float, str]:
+        written = _written_at(path)
+        return written <= now, written, path.name
+
+    return sorted(folder.glob(RECORD), key=age)
 
 
 def _written_at(path: Path) -> float:
