@@ -58,6 +58,19 @@ def test_totals_and_who_used_them_are_said(page: Page) -> None:
     assert [made._value.text() for made in you._figures] == ["1,280", "320", "90", "3"]
 
 
+def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
+    """Those that the engine's days hold already are stamped later than the days themselves."""
+    window, you, _ = page
+    ahead = [events.RoundSummary(round=n, at=START + 7200.0, reward=0.4, solved=0.5, seconds=2.0, completions=64) for n in (1, 2)]
+    for summary in ahead:
+        tell(window, events.RoundCompleted(summary=summary))
+    assert you._figures[0]._value.text() == "1,408"
+    tell(window, replace(DAYS, all=replace(DAYS.all, answers=1408), at=START + 10.0))
+    assert you._figures[0]._value.text() == "1,408"
+    tell(window, events.RoundCompleted(summary=replace(ahead[1], round=3, at=START + 12.0)))
+    assert you._figures[0]._value.text() == "1,472"
+
+
 def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBot) -> None:
     _, you, _ = page
     qtbot.keyClick(you._map, Qt.Key.Key_Up)

@@ -31,13 +31,12 @@ class Due:
 def tally(state: State) -> DaysTold:
     """The days up to this moment. Before the engine told any, those of the rounds that were seen."""
     told = state.days or DaysTold(days=(), all=_empty(""))
-    since = [one for one in state.rounds if one.at > told.at]
     days = {day.date: day for day in told.days}
-    for one in since:
+    for one in state.since:
         date = date_of(one.at).isoformat()
         days[date] = _with(days.get(date) or _empty(date), one)
-    everything = told.all if told.all.rounds or not since else _empty(date_of(since[0].at).isoformat())
-    for one in since:
+    everything = told.all if told.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
+    for one in state.since:
         everything = _with(everything, one)
     takers = [peer.taken for peer in state.peers.values() if peer.taken]
     trained = sum(bool(peer.taken or peer.received) for peer in state.peers.values())

@@ -101,6 +101,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     invite: g.InviteWritten | None = None  # to the swarm of now
     compared: c.ModelsCompared | None = None
     days: p.DaysTold | None = None
+    since: tuple[e.RoundSummary, ...] = ()  # rounds that are not in `days`; no clock tells which: it may be set back
     models: m.ModelsTold | None = None
     posed: t.QuestionPosed | None = None
     tried: t.QuestionAnswered | None = None
@@ -282,7 +283,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case m.ModelExported():
             return replace(state, exported=event)
         case p.DaysTold():
-            return replace(state, days=event)
+            return replace(state, days=event, since=())
         case p.BackupWritten() | p.BackupRead():
             return replace(state, backup=event)
         case e.RecordRejected():
@@ -388,4 +389,5 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
 
 def _complete(state: State, summary: e.RoundSummary) -> State:
     rounds = (*state.rounds, summary)[-ROUNDS:]
-    return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, waiting=summary.waiting)
+    since = (*state.since, summary)[-ROUNDS:]
+    return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, since=since, waiting=summary.waiting)
