@@ -7,6 +7,7 @@
     |                           (ModelMissing: it cannot be had; HubAway: not at the moment)
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
+    |- QuestionsTooLong         of a swarm, for what a model reads at a time: either of them may be changed
     |- CheckpointError          a saved state that cannot be read or written
     |- HistoryError             the history cannot be written (HistoryDamaged: nor read)
     |- UpdateError              the list of newer versions
@@ -75,6 +76,10 @@ class TokenError(WaggleError):
 
 class ExportError(WaggleError):
     """A trained model that cannot be written, or pushed, where it was asked to be."""
+
+
+class QuestionsTooLong(WaggleError):
+    """The model reads less at a time than this swarm asks: another of either would do."""
 
 
 class CheckpointError(WaggleError):

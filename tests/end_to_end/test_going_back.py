@@ -4,6 +4,7 @@ import pytest
 
 from end_to_end.programs import Engine, running
 from waggle import paths
+from waggle.engine.swarms import BACK
 from waggle.protocol import commands, events
 from waggle.protocol.gatherings import StartedAgain
 from waggle.swarm import book
@@ -25,9 +26,9 @@ def home(tmp_path):
     return made
 
 
-def went_back(engine: Engine, start: int = 0) -> events.Warned:
+def went_back(engine: Engine, says: str, start: int = 0) -> events.Warned:
     """Why, once rounds are played in the first swarm again."""
-    warned = engine.wait(events.Warned, 120, lambda event: event.advice.endswith("All is as it was before."), start)
+    warned = engine.wait(events.Warned, 120, lambda event: event.advice.endswith(says), start)
     ready = engine.wait(events.Ready, 120, lambda event: event.charter == first_swarm().digest.hex(), start)
     engine.wait(events.RoundCompleted, 60, lambda event: event.summary.round >= ready.round, start)
     return warned
@@ -38,14 +39,14 @@ def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_roun
     with running(Engine(home.root, *SETTINGS)) as engine:
         engine.wait(events.RoundCompleted, 120)
         start = choose(engine)
-        assert "the questions are longer" in went_back(engine, start).title
+        assert "the questions are longer" in went_back(engine, "All is as it was before.", start).title
         assert book.read(home.swarms).active == ""
         start = choose(engine)
         engine.wait(StartedAgain, 60, lambda event: event.reason == "Going to Long questions.", start)
         engine.kill()
     assert book.read(home.swarms).active == TOO_LONG.digest.hex()
     with running(Engine(home.root, *SETTINGS)) as engine:
-        went_back(engine)
+        went_back(engine, BACK)
         assert engine.end() == 0
     assert book.read(home.swarms).active == ""
 

@@ -21,7 +21,7 @@ from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import MemoryShort, ModelError, ModelMissing, Stopped, SwarmError
+from waggle.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
 from waggle.protocol import events, wire
 from waggle.protocol.rules import Wishes
 from waggle.rl.batch import nothing
@@ -82,7 +82,7 @@ async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, mo
     [
         (ModelMissing("The hub has lost a file of it."), ["model"]),
         (SwarmError("The port is taken."), ["swarm"]),
-        (ModelError("The questions are longer than what it reads."), ["swarm", "model"]),
+        (QuestionsTooLong("The questions are longer than what it reads."), ["swarm", "model"]),
     ],
 )
 async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeypatch, error, undone):

@@ -13,7 +13,7 @@ import pytest
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from waggle import paths
-from waggle.engine import fitting
+from waggle.engine import fitting, keeping
 from waggle.engine.frugality import Frugality
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
@@ -26,8 +26,9 @@ from waggle.settings import Computer, Learning, Model, Settings, Swarm
 
 
 async def prepared(
-    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None, **more: Any
-) -> Prepared:
+    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None,
+    asked: Callable[[], Computer] | None = None, **more: Any
+) -> Prepared:  # fmt: skip
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
@@ -36,7 +37,7 @@ async def prepared(
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare(
             home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
-            computer=lambda: chosen.computer,
+            computer=asked or (lambda: chosen.computer),
         )  # fmt: skip
 
 
@@ -51,6 +52,21 @@ async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_p
     gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
     assert gate.percent == 40
+
+
+async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
+    gate, shares, held = Gate(lambda: None), [100], []
+
+    def restore(*_: object, pause_point: Callable[[], None], told: object) -> tuple[None, None, list[object]]:
+        for shares[0] in (40, 20):
+            pause_point()
+            held.append(gate.percent)
+        return None, None, []
+
+    monkeypatch.setattr(keeping, "restore", restore)
+    computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
+    assert held == [40, 20]
 
 
 async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):

@@ -11,9 +11,23 @@ from swarm.live import Ear, fresh_identity, options
 from waggle import paths
 from waggle.engine import others, swarms
 from waggle.engine.choices import Choices
+from waggle.engine.desk import Desk
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
-from waggle.errors import CharterError, EngineError, SettingsError, SwarmError
+from waggle.errors import (
+    CharterError,
+    CheckpointError,
+    EngineError,
+    HistoryError,
+    HubAway,
+    IdentityError,
+    MemoryShort,
+    ModelError,
+    QuestionsTooLong,
+    SettingsError,
+    SwarmError,
+    VerifierError,
+)
 from waggle.protocol import commands
 from waggle.settings import Learning, Settings, Swarm, Web
 from waggle.swarm import admission, book, invite
@@ -82,9 +96,22 @@ async def test_choosing_writes_the_choice_and_starts_again_there(home, known, re
 async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     (back,) = swarms.way_back(home, LOOPBACK)  # as after a start in between
-    back()
+    back.go()
     assert swarms.applied(home, LOOPBACK) == LOOPBACK
     assert not swarms.way_back(home, LOOPBACK), "there is nothing before that"
+
+
+@pytest.mark.parametrize(
+    ("failure", "to_blame"),
+    [(SwarmError, True), (CharterError, True), (VerifierError, True), (QuestionsTooLong, True), (ZeroDivisionError, True)]
+    + [(kind, False) for kind in (MemoryShort, ModelError, HubAway, CheckpointError, HistoryError, IdentityError)],
+)
+async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    desk = Desk()
+    desk.back += swarms.way_back(home, LOOPBACK)
+    assert bool(desk.go_back(failure)) == to_blame
+    assert book.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
 
 
 async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):

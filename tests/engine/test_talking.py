@@ -51,7 +51,7 @@ async def heard():
 
 @pytest.fixture
 def moments(tmp_path):
-    return Moments(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", 1)
+    return Moments(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
 async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(moments, heard, monkeypatch):
     monkeypatch.setattr("waggle.engine.moments.memory_used", lambda: GB)
     allowed = [1.001]
-    talking = talking_with(replace(moments, allowed=lambda: allowed[0]), heard)
+    talking = talking_with(replace(moments, computer=lambda: Computer(threads=1, memory_gb=allowed[0])), heard)
     with pytest.raises(EngineError, match="of memory that you allow"):
         await say(talking)
     allowed[0] += 100.0

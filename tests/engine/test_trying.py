@@ -16,6 +16,7 @@ from waggle.protocol import commands
 from waggle.protocol.trying import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.round import Node, Rules
+from waggle.settings import Computer
 from waggle.swarm import judging, record
 from waggle.swarm.identity import load_or_create
 from waggle.swarm.record import Record
@@ -55,7 +56,7 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Moments(home, paths.starter(), "cpu", 1)
+    moments = Moments(home, paths.starter(), "cpu", lambda: Computer(threads=1))
     return Trying(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle.errors import CharterError, ModelError, Stopped
+from waggle.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.lesson import external_draft
@@ -64,7 +64,7 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
         assert len(drawn) == 20 * RULES.questions
         assert all(question.text for _, question in drawn)
         few = dataclasses.replace(me, charter=msgspec.structs.replace(charter, index_cap=512))
-        with pytest.raises(ModelError, match="the questions are longer"):
+        with pytest.raises(QuestionsTooLong, match="the questions are longer"):
             draw(0, 100, few, dataclasses.replace(RULES, context=RULES.max_new + 100))
     finally:
         verifier.close()
@@ -237,7 +237,7 @@ def test_a_policy_that_can_read_no_question_is_named_soon_and_a_stop_is_heard_me
 
     me = dataclasses.replace(node(verifier), specialties=("basic_arithmetic",))
     narrow = dataclasses.replace(RULES, context=RULES.max_new + 1)
-    with pytest.raises(ModelError, match="reads 41 tokens at a time"):
+    with pytest.raises(QuestionsTooLong, match="reads 41 tokens at a time"):
         draw(0, 100, me, narrow)
     with pytest.raises(Stopped):
         draw(0, 100, me, narrow, pause_point=stop)

@@ -7,12 +7,23 @@ from typing import Protocol
 
 from waggle.engine.asked import Asked
 from waggle.engine.control import AGAIN_SECONDS
-from waggle.errors import CharterError, EngineError, ModelMissing, SwarmError, WaggleError
+from waggle.errors import (
+    CharterError,
+    CheckpointError,
+    EngineError,
+    HistoryError,
+    IdentityError,
+    MemoryShort,
+    ModelMissing,
+    SwarmError,
+    WaggleError,
+)
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
 from waggle.rl.batch import nothing
 
 OF_MODELS, OF_SWARMS = (SwarmError, CharterError), (ModelMissing,)  # failures that the choice of one has nothing to do with
+OF_NEITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # unless it was chosen just now
 
 
 class Sitter(Protocol):

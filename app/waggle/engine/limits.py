@@ -36,11 +36,11 @@ class Limits:
         self.computer: Computer | None = None
 
     def hold(self, computer: Computer) -> tuple[str, ...]:
-        """The settings that this system lets change only at the next start."""
+        """None of these waits for the next start."""
         self.computer = computer
         self._gate.percent = share_of_time(computer, self._opened.device)
         self._traffic(computer.traffic_kb * 1000.0 or None)
-        return () if be_nice(computer.priority) else ("computer.priority",)
+        return ()
 
     def before_round(self) -> None:
         """In the policy's thread, where the number of cores can change."""

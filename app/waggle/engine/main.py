@@ -24,7 +24,7 @@ from waggle.engine import control, following, model, models, stdio, swarms
 from waggle.engine.asked import Asked
 from waggle.engine.choices import Choices
 from waggle.engine.contribution import Contribution, Plan
-from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
+from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk
 from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
@@ -78,7 +78,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             choices = Choices(home.settings, tuple(arguments.set), teller)
             desk.asked = Asked(home.root / "asked.json")
             desk.back += models.way_back(home, choices.now.model, choices.change)
-            desk.back += [WayBack(go, OF_SWARMS) for go in swarms.way_back(home, choices.now)]
+            desk.back += swarms.way_back(home, choices.now)
             frugality = Frugality(home)
             stack.callback(frugality.end)
             desk.leaving = frugality.end
@@ -182,7 +182,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
         lifecycle.change_settings = choices.change
-        choices.applied.append(lambda now: lifecycle.follow(now.when))
+        choices.applied += [lambda now: lifecycle.follow(now.when), _prioritise]
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
@@ -226,6 +226,11 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         _raise_faults(watching, looking)
         await _end(watching)
     return _ended(lifecycle, teller, desk, contribution.round)
+
+
+def _prioritise(now: settings.Settings) -> tuple[str, ...]:
+    """Named where this system lets it change only at the next start."""
+    return () if be_nice(now.computer.priority) else ("computer.priority",)
 
 
 async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) -> History:

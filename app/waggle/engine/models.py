@@ -19,15 +19,15 @@ from msgspec import structs
 from waggle import paths
 from waggle.engine import export as exporting
 from waggle.engine import model
-from waggle.engine.desk import OF_MODELS, WayBack
-from waggle.errors import CheckpointError, EngineError, ExportError, HistoryError, MemoryShort, ModelError, VerifierError
+from waggle.engine.desk import OF_MODELS, OF_NEITHER, WayBack
+from waggle.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
 from waggle.protocol import models as told
 from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
-NOT_ITS_FAULT = (*OF_MODELS, HistoryError, CheckpointError, VerifierError, MemoryShort)  # of one that was chosen before a start
+NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start
 TO_STARTER = "The starter is trained instead. What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 

@@ -16,10 +16,11 @@ from waggle.engine import album
 from waggle.engine.limits import GB, memory_used
 from waggle.errors import EngineError
 from waggle.policy import checkpoint, configuration
-from waggle.policy.choose import Opened, open_policy
+from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.fit import BYTES, fast_precision, measure
 from waggle.policy.hub import WORDS
 from waggle.policy.training import Training
+from waggle.settings import Computer
 
 LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
 READY = 2  # weights that are made ready for answering stand beside those that were loaded
@@ -43,16 +44,19 @@ def never() -> bool:
 class Moments:
     """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`.
 
-    It is loaded in the first of the `trainings` for which there is room.
+    It is loaded in the first of the `trainings` for which there is room, on as many cores as `computer` lets it then.
     """
 
     home: paths.Home
     folder: Path
     device: str
-    threads: int
+    computer: Callable[[], Computer] = Computer
     trainings: tuple[Training, ...] = (Training(),)
     leaving: Callable[[], bool] = never
-    allowed: Callable[[], float] = lambda: 0.0  # GB of memory for all of the engine; 0: what it needs
+
+    @property
+    def threads(self) -> int:
+        return threads_for(self.computer().threads)
 
     def kept(self) -> list[Moment]:
         """Oldest first: before any training, then all whose weights are kept."""
@@ -65,7 +69,7 @@ class Moments:
         if weights > LARGEST:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
         numbers = sum(math.prod(shape) for shape in configuration.read(self.folder).weights().values())
-        free, cap_gb = psutil.virtual_memory().available, self.allowed()
+        free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
         needs = {training: models * READY * BYTES[training.kept] * numbers for training in self.trainings}
         for training, needed in needs.items():

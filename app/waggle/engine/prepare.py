@@ -95,7 +95,7 @@ async def prepare(
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
-    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate, computer())
+    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate, computer)
 
     _tell_part(teller, 4)
     swarm = await others.join(home, chosen, charter, myself, verifier, teller, stack, held=lambda: gate.closed)
@@ -173,7 +173,7 @@ def _moments(
     way, torch = opened.policy.training, opened.backend == "torch"
     training = Training("lean", way.precision) if torch and way.method != "lora" else way
     device = "cpu" if torch else "mlx"
-    moments = Moments(home, folder, device, opened.threads, (training,), leaving, lambda: computer().memory_gb)
+    moments = Moments(home, folder, device, computer, (training,), leaving)
     return moments.on_the_processor() if torch and opened.device != "cpu" else moments
 
 
@@ -193,12 +193,24 @@ def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) ->
 
 
 async def _restored(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate, computer: Computer
+    home: paths.Home,
+    opened: Opened,
+    base: str,
+    policy_thread: ThreadPoolExecutor,
+    teller: Teller,
+    gate: Gate,
+    computer: Callable[[], Computer],
 ) -> tuple[checkpoint.Saved | None, int | None]:
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
-    gate.percent = share_of_time(computer, opened.device)  # learning a journal again may take hours
+
+    def pause_point() -> None:
+        """Learning a journal again may take hours: the share of the time is that of now."""
+        gate.percent = share_of_time(computer(), opened.device)
+        gate()
+
+    pause_point()
     told = partial(_tell_replay, teller)
-    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=gate, told=told)
+    load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     album.go_on_from(home.album, saved.round if saved else 0)
     for one in aside:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from waggle import paths
 from waggle.engine import others
+from waggle.engine.desk import OF_NEITHER, OF_SWARMS, WayBack
 from waggle.engine.models import Again, Change
-from waggle.errors import CharterError, EngineError, SwarmError
+from waggle.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.protocol import commands
 from waggle.protocol import gatherings as told
 from waggle.rl.batch import nothing
@@ -30,6 +31,8 @@ from waggle.tasks import offered
 from waggle.tasks.charter import Charter
 from waggle.tasks.verifier import Verifier
 
+NOT_ITS_FAULT = (*OF_SWARMS, *OF_NEITHER, ModelError)  # of one that was chosen before a start
+BACK = "It goes on in the swarm of before."
 OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
 EVERYWHERE = ("0.0.0.0", "::")
 Answer = told.SwarmsTold | told.SwarmCreated | told.InviteRead | told.InviteWritten
@@ -74,10 +77,12 @@ def go_back(home: paths.Home) -> None:
         book.write(home.swarms, replace(known, active=known.before))
 
 
-def way_back(home: paths.Home, chosen: Settings) -> list[Callable[[], object]]:
+def way_back(home: paths.Home, chosen: Settings) -> list[WayBack]:
     """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
     known = book.read(home.swarms)
-    return [partial(go_back, home)] if known.active != known.before and not chosen.swarm.charter else []
+    if known.active == known.before or chosen.swarm.charter:
+        return []
+    return [WayBack(partial(go_back, home), NOT_ITS_FAULT, BACK)]
 
 
 def _free(host: str, port: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import CharterError, ModelError
+from waggle.errors import CharterError, QuestionsTooLong
 from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing
@@ -160,8 +160,8 @@ def play(
 
 def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Callable[[], None] = nothing) -> Drawn:
     """Specialties uniformly with replacement; reserved questions are passed over to the next index, those that the policy cannot
-    read whole, or that are not made, also to the next specialty. Raises ModelError where it can read none, CharterError where
-    there are too few."""
+    read whole, or that are not made, also to the next specialty. Raises QuestionsTooLong where it can read none, CharterError
+    where there are too few."""
     noise = generator(node.seed, "draw", number)
     datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
     cap = node.charter.index_cap
@@ -187,7 +187,7 @@ def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Call
                 again.append(QuestionId(dataset, epoch, (one.index + 1) % cap))
         ids = again
     if too_long and not anything:
-        raise ModelError(
+        raise QuestionsTooLong(
             f"This model reads {rules.context} tokens at a time, and the questions are longer.",
             "Choose another model, or other specialties.",
         )
