@@ -348,6 +348,43 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
         way.abort()
 
 
+async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    hostile, ear = fresh_identity(tmp_path, "hostile"), Ear()
+    pings = Frame(Opcode.PING, bytes(125)).serialize(mask=False) * 1000
+
+    async def ping(connection: ServerConnection) -> None:
+        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, hostile.peer_id, charter.digest, bytes(32))))
+        hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
+        await connection.send(hostile.sign(PROOF, hello.signature))
+        way = connection.transport
+        way.pause_reading()
+        for _ in range(8 * web.MAX_UNREAD // len(pings)):
+            way.write(pings)
+            while way.get_write_buffer_size() and not way.is_closing():
+                await asyncio.sleep(0)
+        way.abort()
+
+    async with serve(ping, "127.0.0.1", 0, ping_interval=None) as server:
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
+        member = Admission(charter, identity.peer_id)
+        node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
+        await node.start()
+        try:
+            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            (gate,) = node.dht.open.values()
+            most, here = 0, gate._connection
+            while here.state is State.OPEN:
+                most = max(most, here.transport.get_write_buffer_size())
+                await asyncio.sleep(0)
+            assert most <= web.MAX_UNREAD + len(pings)
+            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+        finally:
+            await node.close()
+
+
 @pytest.mark.parametrize("leaves", [False, True], ids=["it says nothing", "it says goodbye"])
 async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,

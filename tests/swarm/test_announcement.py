@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from swarm.live import fresh_identity
+from waggle.errors import BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, record
 from waggle.swarm.admission import CERTIFICATE_BYTES
@@ -24,3 +25,14 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
     assert len(blob) <= MAX_BYTES
     assert announcements.read(blob, identity.peer_id) == largest
     assert greeting.read(greeting.write(bytes(32), blob)).announced == blob
+
+
+@pytest.mark.parametrize("size", [1, 31])
+def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: Path, size: int) -> None:
+    """A gateway would send its client away for asking for that."""
+    identity = fresh_identity(tmp_path, "own")
+    announced = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m", expires=1, sheet=bytes(size)
+    )  # fmt: skip
+    with pytest.raises(BadRecord, match="answer sheet"):
+        announcements.read(announcements.signed(announced, identity), identity.peer_id)

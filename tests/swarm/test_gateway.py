@@ -149,7 +149,7 @@ async def lending(
         return {}
 
     ways: dict[str, object] = {
-        "admits": lambda peer_id: True, "give": lambda client, source, sha256, blob: blob, "take": lambda size: True,
+        "admits": lambda peer_id: True, "give": lambda client, source, sha256, blob: blob, "take": lambda source, size: True,
         "tell": lambda source, size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip
@@ -305,7 +305,7 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
 ) -> None:
     asked: list[int] = []
 
-    def take(size: int) -> bool:
+    def take(_source: bytes, size: int) -> bool:
         asked.append(size)
         return len(asked) > 3
 
@@ -573,7 +573,7 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
         return b"theirs"
 
     silent, good = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(2)] for kind in ("silent", "good"))
-    ways = [(each, {"take": lambda size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
+    ways = [(each, {"take": lambda source, size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
     async with contextlib.AsyncExitStack() as stack:
         addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
         chosen, member, ear = options(gateways=tuple(addresses)), Admission(charter, identity.peer_id), Ear()
@@ -958,6 +958,55 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
             ids = [msgspec.msgpack.decode(await connection.recv(), type=gateway.Answer).id for _ in range(gateway.AT_ONCE + 2)]
         assert sorted(ids) == list(range(gateway.AT_ONCE + 2))
         assert len(asked) == gateway.AT_ONCE + 2
+
+
+@asynccontextmanager
+async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[LightConnection]:
+    """A light client that is connected by this gateway."""
+    ear, member = Ear(), Admission(charter, identity.peer_id)
+    node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
+    await node.start()
+    try:
+        await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        yield node
+    finally:
+        await node.close()
+
+
+async def test_silent_peers_hold_up_nothing_else_that_a_light_client_asks(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
+    async def silent(*_: object) -> bytes:
+        return await asyncio.get_running_loop().create_future()
+
+    async with (
+        lending(charter, fresh_identity(tmp_path, "lender"), pull=silent) as (address, _),
+        by_web(charter, identity, address) as node,
+    ):
+        pulls = [asyncio.create_task(node.dht.pull(bytes(38), bytes([number] * 32), 1.0)) for number in range(12)]
+        async with asyncio.timeout(SOON):
+            assert await node.dht.read("") == {}
+        assert not any(each.done() for each in pulls)
+        for each in pulls:
+            each.cancel()
+
+
+async def test_what_is_too_large_for_its_client_is_passed_on_by_no_gateway(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("BYTES_BURST", "PASSED_BURST"):
+        monkeypatch.setattr(gateway, part, 1e9)
+    blobs = {hashlib.sha256(blob).digest(): blob for blob in (bytes(gateway.MAX_BLOB), bytes(gateway.MAX_BLOB + 1))}
+
+    async def pull(_peer_id: bytes, sha256: bytes, _seconds: float) -> bytes:
+        return blobs[sha256]
+
+    async with (
+        lending(charter, fresh_identity(tmp_path, "lender"), pull=pull) as (address, _),
+        by_web(charter, identity, address) as node,
+    ):
+        assert [len(await node.dht.pull(bytes(38), sha256, 1.0)) for sha256 in blobs] == [gateway.MAX_BLOB, 0]
+        assert await node.dht.read("") == {}, "its client need not close the connection"
 
 
 WITHOUT_HIVEMIND = """

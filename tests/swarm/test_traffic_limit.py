@@ -6,7 +6,8 @@ import pytest
 
 from swarm.live import SOON, answered, question_ids, share
 from waggle.swarm.news import GroupsArrived
-from waggle.swarm.traffic import Traffic
+from waggle.swarm.record import MAX_BLOB
+from waggle.swarm.traffic import DIRECTORY, Traffic
 
 
 def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_be_large():
@@ -128,17 +129,33 @@ def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
 def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():
     now = 0.0
     traffic = Traffic(clock=lambda: now)
-    assert traffic.may_lodge(10**9), "without a limit"
+    assert traffic.may_lodge(b"somebody", 10**9), "without a limit"
     traffic.limit = 1000.0
     left = came = 0
     for hundredth in range(10_000):
         now = hundredth / 100
-        left += 100 * traffic.may_lodge(100)
+        left += 100 * any(traffic.may_lodge(who, 100) for who in (b"one", b"other"))
         if traffic.may_receive():
             traffic.pay(100)
             came += 100
     assert 20_000 < left <= 25_000
     assert 90_000 < left + came <= 100_100
+
+
+def test_of_clients_that_leave_as_much_as_they_can_each_goes_before_another_once_at_most():
+    now, asked_at = 0.0, 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 100_000.0
+    waits = []
+    for second in range(20_000):
+        now = float(second)
+        for greedy in (b"first", b"second", b"third"):
+            traffic.may_lodge(greedy, MAX_BLOB)
+        if asked_at <= now and traffic.may_lodge(b"honest", 24_000):
+            waits.append(now - asked_at)
+            asked_at = now + 75.0
+    assert len(waits) > 100
+    assert max(waits) <= 3 * MAX_BLOB / (DIRECTORY * traffic.limit) + 1.0
 
 
 async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, seed_address, charter, verifier):

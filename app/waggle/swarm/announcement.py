@@ -14,7 +14,8 @@ MAX_BITS = 12  # of the directory's shards: 4,096 of them, a million peers
 DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
 MAX_BYTES = 480  # with the signature
 
-Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+SHA256_BYTES = 32
+Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA256_BYTES)]
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
@@ -34,7 +35,9 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     # Who gives the payload out instead of the origin, which cannot be called.
     via: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=2)] = ()
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
-    sheet: Annotated[bytes, msgspec.Meta(max_length=32)] = b""  # sha256 of its newest answer sheet; empty: it publishes none
+    sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = (
+        b""  # sha256 of its newest answer sheet; empty: it publishes none
+    )
 
     @property
     def expires_at(self) -> float:
@@ -69,4 +72,6 @@ def parse(blob: bytes) -> Announcement:
         raise BadRecord("malformed announcement") from error
     if not record.is_model_name(announcement.model):
         raise BadRecord("model name")
+    if len(announcement.sheet) not in (0, SHA256_BYTES):  # whoever asked a gateway for it would be sent away
+        raise BadRecord("answer sheet")
     return announcement

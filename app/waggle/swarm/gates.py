@@ -23,7 +23,7 @@ from waggle.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
 from waggle.swarm.dht import PeerAway
-from waggle.swarm.gateway import DONE, KEPT, MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
+from waggle.swarm.gateway import DONE, KEPT, MAX_LISTED, PULLS, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.news import GatewayDoubted, News
 from waggle.swarm.offers import RENEW_S
@@ -47,6 +47,7 @@ class Gate:
         self.address = address
         self.peer_id = peer_id
         self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
+        self.pulls = asyncio.Semaphore(PULLS)  # else what it asks of silent peers for us would hold up all else that we ask it
         self._missed_at = 0.0  # monotonic
         self._connection = connection
         self._ids = itertools.count(1)
@@ -161,9 +162,12 @@ class Gates:
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
         """From whichever gateway has or finds it, those that answer first; what has another hash is no answer."""
-        for gate in sorted(random.sample([*self.open.values()], len(self.open)), key=lambda gate: gate.missed):
+        for gate in sorted(
+            random.sample([*self.open.values()], len(self.open)), key=lambda gate: (gate.missed, gate.pulls.locked())
+        ):
             with suppress(PeerAway):  # the next one may know
-                blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
+                async with gate.pulls:
+                    blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
                 if hashlib.sha256(blob).digest() == sha256:
                     return blob
         return b""

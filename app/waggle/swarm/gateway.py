@@ -35,7 +35,8 @@ from waggle.tasks.charter import PROTOCOL
 
 DOMAIN = b"waggle/gateway/1\0"
 PROOF = b"waggle/gateway/proof/1\0"  # of the gateway, over the signature in the client's first word
-AT_ONCE = 4  # questions of one client: a pull from a silent peer must not hold up its others
+AT_ONCE = 4  # questions of one client, of which PULLS: those from silent peers must not hold up the others
+PULLS = AT_ONCE - 1
 NONCE_BYTES = 32
 MAX_CLIENTS = 64  # then some make room for others
 MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
@@ -146,7 +147,7 @@ class Gateway:
         *,
         admits: Callable[[bytes], bool],
         give: Callable[[bytes, str, bytes, bytes], bytes],
-        take: Callable[[int], bool],
+        take: Callable[[bytes, int], bool],
         tell: Callable[[bytes, int], bool],
         listed: Callable[[], Awaitable[dict[bytes, bytes]]],
         announce: Callable[[bytes, bytes, float], Awaitable[bool]],
@@ -193,7 +194,7 @@ class Gateway:
                 while not self._may_move(peer_id, len(message)):
                     await self._wait(connection)
                 ask = _ask.decode(message)
-                while isinstance(ask, Lodge) and not self._take(len(message)):
+                while isinstance(ask, Lodge) and not self._take(self._source(peer_id).encode() or peer_id, len(message)):
                     await self._wait(connection)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
@@ -297,7 +298,8 @@ class Gateway:
         if not self._may_move(client, DEPOSIT):
             return b""
         blob = self.get(ask.sha256) or await self._passed_on(client, ask)
-        fits = hashlib.sha256(blob).digest() == ask.sha256 and self._may_move(client, len(blob))
+        known = len(blob) <= MAX_BLOB and hashlib.sha256(blob).digest() == ask.sha256  # a longer one its client must refuse
+        fits = known and self._may_move(client, len(blob))
         return self._give(client, self._source(client) or HIDDEN, ask.sha256, blob) if fits else b""
 
     async def _passed_on(self, client: bytes, ask: Pull) -> bytes:

@@ -305,9 +305,9 @@ class SwarmNode:
         self._trust.taken(peer_id, len(offer.record.groups))
         return self._sent.note("groups", blob, peer_id)
 
-    def _take(self, size: int) -> bool:
-        """Whether so much may come from a light client now, by the limit that the person set; if so it is counted."""
-        allowed = self._traffic.may_lodge(size)
+    def _take(self, source: bytes, size: int) -> bool:
+        """Whether so much may come from a light client here now, by the limit that the person set; if so it is counted."""
+        allowed = self._traffic.may_lodge(source, size)
         if allowed:
             self._traffic.received(size)
         return allowed

@@ -23,12 +23,14 @@ class Traffic:
         self._moved: deque[tuple[float, int, int]] = deque()
         self._limit: float | None = None
         self._waiting: dict[bytes, float] = {}  # who was given no payload, until when others give way for it
+        self._queued: dict[bytes, float] = {}  # who could leave nothing here, likewise
         self._forgive()
 
     def _forgive(self) -> None:
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
         self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
         self._given: dict[bytes, float] = {}  # who was given a payload, likewise
+        self._left: dict[bytes, float] = {}  # who left one here, likewise
 
     @property
     def limit(self) -> float | None:
@@ -79,9 +81,20 @@ class Traffic:
             self._told[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
         return True
 
-    def may_lodge(self, size: int) -> bool:
-        """Whether so much may come from light clients now; it is then taken from what may come next."""
-        return self._may_in_part(LODGED, IN, size)
+    def may_lodge(self, source: bytes, size: int) -> bool:
+        """Whether so much may come from light clients here now; it is then taken from what may come next.
+
+        Who left something gives way to those who could leave nothing, until that is paid for.
+        """
+        self._left, self._queued = self._lasting(self._left), self._lasting(self._queued)
+        others = self._queued.keys() - self._left.keys()
+        if (source in self._left and others) or not self._may_in_part(LODGED, IN, size):
+            self._queued[source] = self._clock() + WAITS_S
+            return False
+        self._queued.pop(source, None)
+        if self.limit is not None:
+            self._left[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
+        return True
 
     def may_read(self) -> bool:
         """Whether the directory may be looked into now."""

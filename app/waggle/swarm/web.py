@@ -51,6 +51,11 @@ class Read(Connection):
 
     late: asyncio.TimerHandle
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)  # answers each ping, read or not
+        if self.transport.get_write_buffer_size() > MAX_UNREAD:
+            self.transport.abort()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._look_again()
@@ -180,11 +185,6 @@ def _counted() -> type[ServerConnection]:
                 del here[leaver]
                 leaver.transport.abort()
             here[self] = source
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)  # answers each ping, read or not
-            if self.transport.get_write_buffer_size() > MAX_UNREAD:
-                self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             here.pop(self, None)
