@@ -7,10 +7,13 @@ import shiboken6
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
+from waggle import cli, paths
 from waggle.errors import WaggleError
+from waggle.gui import app, language, tray
 from waggle.gui.app import Arguments, run
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
+from waggle.gui.live import Live
 from waggle.gui.look import Look
 from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
@@ -103,6 +106,65 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Loo
     assert offered(shell.window) == ["Play again"]
     shell.window.show_replay(example=True, over=True)
     assert shell.window.windowTitle() == "Waggle: Example, recorded: it has ended"
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_a_recorded_run_that_is_closed_has_ended_also_where_there_is_a_tray(
+    look: Look, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tray, "available", lambda: True)
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("home")
+    with qtbot.waitSignal(shell.left, timeout=1000):
+        shell.window.close()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_no_file(
+    tmp_path: Path, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[window]\nlanguage = "de"\nless_motion = "on"\nclose_to_tray = false\n[computer]\nthreads = 3\n')
+    before, made = file.read_bytes(), list[Shell]()
+    monkeypatch.setattr(app, "_shown", lambda shell, _arguments: made.append(shell) or 0)
+    assert run(Arguments(home=tmp_path, replay=recording)) == 0
+    (shell,) = made
+    assert shell._look.less_motion == "on"
+    assert not shell.choices.settings.window.close_to_tray
+    assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
+    shell.choices.set({"window.text_percent": 115})
+    assert language.translated("Copied") == "Kopiert", "the language is still the person's"
+    assert file.read_bytes() == before
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
+    app.watch_example(tmp_path)
+    app.watch_example(None)
+    asked, by_default = (cli.parsed(one[3:]) for one in started)  # without python -m waggle
+    assert (asked.home, asked.replay) == (tmp_path, paths.example())
+    assert (by_default.home, by_default.replay) == (None, paths.example())
+
+
+@NO_SCREEN
+def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording: Path) -> None:
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("live")
+    live = shell.window.pages["live"]
+    assert isinstance(live, Live)
+    with qtbot.waitSignal(shell.example_wanted, timeout=1000):
+        live._example.click()
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

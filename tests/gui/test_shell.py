@@ -198,13 +198,12 @@ def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
 @pytest.mark.parametrize(("wanted", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_closing_goes_to_the_tray_only_where_there_is_one(
-    look: Look, recording: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch,
-    wanted: bool, there: bool, hidden: bool,
-) -> None:  # fmt: skip
+    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, wanted: bool, there: bool, hidden: bool
+) -> None:
     monkeypatch.setattr(tray, "available", lambda: there)  # no test can have a system's tray come and go
     choices, home = Choices(None), Home(tmp_path)
     choices.set({"window.close_to_tray": wanted})
-    shell = Shell(look, Current(), Replay(recording), choices, home)
+    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden

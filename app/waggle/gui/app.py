@@ -64,7 +64,7 @@ def run(arguments: Arguments) -> int:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
         return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
-        return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), Choices(None)), arguments)
+        return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments)
     return _first(look, home, choices, arguments)
 
 
@@ -145,6 +145,12 @@ def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
 
 
+def watch_example(home: Path | None) -> None:
+    """Open a window of its own with a recorded swarm, as its person wants windows to be: their settings lie in the home."""
+    program, *arguments = paths.window()
+    QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
+
+
 def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> bool:
     """Whether nobody has been asked yet. Who sets things by hand, or was here before there were questions, is not asked."""
     return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
@@ -160,6 +166,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
     shell.left.connect(end)
+    shell.example_wanted.connect(lambda: watch_example(arguments.home))
     shell.begin(arguments.page, first=first)
     keep_what_stays()
     if not first:

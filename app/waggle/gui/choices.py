@@ -41,6 +41,12 @@ class Choices(QObject):
             with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
                 self.settings = self._from_file(settings.read(path, overrides))
 
+    def unkept(self) -> "Choices":
+        """The same for a recorded run: what is changed there is written nowhere."""
+        made = Choices(None)
+        made.settings = self.settings
+        return made
+
     def value(self, key: str) -> Value:
         return settings.value_of(self.settings, key)
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
-from PySide6.QtCore import QProcess, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from waggle import paths
 from waggle.gui.digest import digest
 from waggle.gui.look import Look
 from waggle.gui.pace import Pace
@@ -92,14 +91,10 @@ class Feed(Scrolled):
             made.set_columns(self._columns())
 
 
-def watch_example() -> None:
-    """Open a window of its own with a recorded swarm, for as long as there is nothing of one's own to see."""
-    program, *arguments = paths.window()
-    QProcess.startDetached(program, [*arguments, "--replay"])
-
-
 class Live(Page):
-    """For watching: no filled button here."""
+    """For watching: no filled button here. `example_wanted`, for as long as there is nothing of one's own to see."""
+
+    example_wanted = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
@@ -122,7 +117,7 @@ class Live(Page):
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
         self._example = Button(look, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(watch_example)
+        self._example.clicked.connect(self.example_wanted)
         self._stepper, self._feed = Stepper(look), Feed(look)
         self._digest = text(look, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(

@@ -30,12 +30,14 @@ GONE = ("problem", "stopped")  # phases in which nobody answers
 
 class Shell(QObject):
     """Window, tray, settings and the source of events. `left` says that nothing is running any more. `far`: the engine runs on
-    another computer, so that what is kept there is not to be reached by paths of this one.
+    another computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
+    should show a recorded swarm.
 
     A window is made anew when its words or their size change: whatever it shows is in the State, so nothing is lost.
     """
 
     left = Signal()
+    example_wanted = Signal()
 
     def __init__(
         self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, far: bool = False
@@ -168,6 +170,7 @@ class Shell(QObject):
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
         window.goodbye_wanted.connect(self._say_goodbye)
+        window.example_wanted.connect(self.example_wanted)
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
@@ -201,6 +204,7 @@ class Shell(QObject):
             self._farewell is not None
             or self._asking
             or self.window.leaving
+            or isinstance(self._source, Replay)
             or not (self.choices.settings.window.close_to_tray and tray.available())
         ):
             self.leave()

@@ -39,7 +39,8 @@ class Window(QWidget):
     """`commanded` carries commands for the engine, and `start_wanted` asks for one.
 
     `closing` says that the person closed the window, `leave_wanted` that everything should end, `goodbye_wanted` what should
-    be removed first. `unseen` carries what is said for a moment while nobody sees the window.
+    be removed first, `example_wanted` that a window of its own should show a recorded swarm. `unseen` carries what is said for
+    a moment while nobody sees the window.
     """
 
     commanded = Signal(object)
@@ -47,6 +48,7 @@ class Window(QWidget):
     closing = Signal()
     leave_wanted = Signal()
     goodbye_wanted = Signal(object)
+    example_wanted = Signal()
     unseen = Signal(str)
 
     def __init__(
@@ -74,7 +76,7 @@ class Window(QWidget):
         self._choices = choices = choices or Choices(None, parent=self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
-            "live": lambda: Live(look), "progress": lambda: Progress(look, history),
+            "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
             "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home),
         }  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
@@ -265,6 +267,11 @@ class Window(QWidget):
         goes_on = self._current.state.service and not self._replay
         self.notice(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
         self._notice_end.stop()
+
+    def _live(self, look: Look) -> Live:
+        made = Live(look)
+        made.example_wanted.connect(self.example_wanted)
+        return made
 
     def _help(self, journal: Journal, home: paths.Home | None) -> HelpPage:
         made = HelpPage(self._look, journal, home)
