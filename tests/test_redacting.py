@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from waggle.redacting import redacted
+from waggle.redacting import redacted, without_names
 
 PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
 
@@ -27,6 +27,10 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
         ("ws://10.0.0.7:8080", "ws://…"),
         ("https://huggingface.co/api/models/owner/x", "https://huggingface.co/api/models/owner/x"),
         ("write to anna.b@example.org now", "write to someone@… now"),
+        ("anna@nas-kiel: Permission denied (publickey).", "someone@…: Permission denied (publickey)."),
+        ("ssh: connect to host nas-kiel port 22: Connection refused", "ssh: connect to host … port 22: Connection refused"),
+        ("ssh: Could not resolve hostname nas-kiel: Name", "ssh: Could not resolve hostname …: Name"),
+        ("Connection to nas-kiel closed by remote host.", "Connection to … closed by remote host."),
         ("/home/anna/x and /media/anna/stick", "/home/…/x and /media/…/stick"),
         (r"C:\Users\Anna\x", r"C:\Users\…\x"),
         ("waggle://join?charter=1#key=abc-DEF_123", "waggle:…"),
@@ -49,8 +53,21 @@ def test_who_and_where_is_left_out(said, left):
         "[::1]:80",
         "Python 3.11.7, torch 2.13.0",
         "a: b",
+        "name@main is no model of the hub",
         "::",
     ],
 )
 def test_times_versions_and_names_of_code_stay(said):
     assert redacted(said, person=Path("/")) == said
+
+
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        ({"Anna": "A", "Anna (home)": "B", "": "C"}, "A's swarm, B, Annabel, nas-kiel"),
+        ({"nas-kiel": r"\1", "kiel": "K"}, r"Anna's swarm, Anna (home), Annabel, \1"),
+        ({}, "Anna's swarm, Anna (home), Annabel, nas-kiel"),
+    ],
+)
+def test_names_are_left_out_where_they_stand_by_themselves(names, left):
+    assert without_names("Anna's swarm, Anna (home), Annabel, nas-kiel", names) == left

@@ -4,6 +4,7 @@ import contextlib
 import ipaddress
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from waggle import log
@@ -16,9 +17,13 @@ IPV6 = re.compile(r"(?:(?<![\w:.])|(?<=\w:))(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9
 GROUPS = 8  # of an IPv6 address in full; nothing else has so many
 LINK = re.compile(r"\bwaggle:\S+")
 MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
+LOGIN = re.compile(r"\b[\w.+-]+@[^\s:]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
+SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in its own words
 FOLDER = re.compile(r"(/home/|/Users/|/media/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"']+")
+THIS_NODE = "this node"
 CUTS = (
-    (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (PEER, r"\1…"), (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"),
+    (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (LOGIN, "someone@…"), (PEER, r"\1…"),
+    (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"),
 )  # fmt: skip
 
 
@@ -30,9 +35,18 @@ def redacted(text: str, home: Path | None = None, person: Path | None = None) ->
             text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
-    text = IPV6.sub(_without_address, text)
+    text = SSH.sub(r"\1 …", IPV6.sub(_without_address, text))
     computer = platform.node()
     return re.sub(rf"\b{re.escape(computer)}\b", "COMPUTER", text) if len(computer) > 1 else text
+
+
+def without_names(text: str, names: Mapping[str, str]) -> str:
+    """The text with other words in the place of names, wherever one stands by itself: also of what no pattern can know."""
+    wanted = sorted(filter(None, names), key=len, reverse=True)  # one may be a part of another
+    if not wanted:
+        return text
+    found = "|".join(map(re.escape, wanted))
+    return re.sub(rf"(?<!\w)(?:{found})(?!\w)", lambda one: names[one[0]], text)
 
 
 def _without_address(found: re.Match[str]) -> str:

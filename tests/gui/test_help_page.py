@@ -12,12 +12,16 @@ from PySide6.QtGui import QHelpEvent, QTextDocument
 from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
 import waggle
+from gui.recorded import ready
 from waggle import paths
 from waggle.gui import language
 from waggle.gui.help_page import WORDS, HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
-from waggle.protocol.events import EngineFailed, EngineStopped, ReachChanged
+from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
+from waggle.protocol.gatherings import SwarmShown, SwarmsTold
 from waggle.protocol.state import State
+
+KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
 
 
 def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(look, qtbot, monkeypatch):
@@ -126,6 +130,41 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
     shown = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
     assert shown.width() < 1000, "it is broken into lines"
     QToolTip.hideText()
+
+
+@pytest.mark.parametrize("host", ["anna@nas-kiel", "nas-kiel"])
+def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_behind_ssh(look, qtbot, host):
+    journal, here = Journal(), ready(swarm="Anna's\tclass", name="Brisk Otter", at=1.0)
+    events = (
+        Warned(title=f"{here.swarm} is away.", advice="Brisk Otter asks again.", at=2.0),
+        EngineGone(code=255, host=host, restarts=1, at=3.0),
+    )
+    for event in events:
+        journal.take(event)
+    journal.complain(f"{host}: Permission denied (publickey).")
+    page = HelpPage(look, journal, None, host)
+    qtbot.addWidget(page)
+    said = []
+    for state in (
+        State(phase="contributing", ready=here, round=7),
+        State(phase="problem", gone=events[1], ready=here),
+        State(phase="preparing", preparing=Preparing(part="Going to Anna's home", done=0, parts=1), swarms=KNOWN),
+        State(phase="problem", problem=EngineFailed(title=f"There is no Waggle on {host}.", advice="nas-kiel: not found")),
+    ):
+        page.show_state(state, 0.0)
+        said.append(page._report._text.toPlainText())
+    page.show_state(State(ready=here), 0.0)
+    page._log._copy.click()
+    copied = QApplication.clipboard().text()
+    assert "Answering questions for the swarm, round 7." in said[0]
+    assert "The connection to HOST broke." in said[1]
+    assert "Going to a swarm." in said[2]
+    assert "There is no Waggle on HOST." in said[3]
+    assert "Warning: the swarm is away. this node asks again." in copied
+    assert "Anna's home" not in said[2]
+    for words in (*said[:2], copied):
+        assert not [name for name in ("class", "Otter", "anna", "nas-kiel") if name in words]
+    assert not [name for name in ("anna", "nas-kiel") if name in said[3]]
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")

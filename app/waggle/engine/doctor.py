@@ -18,7 +18,7 @@ from waggle.engine.readings import Reader
 from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide
-from waggle.redacting import redacted
+from waggle.redacting import THIS_NODE, redacted, without_names
 from waggle.swarm import identity
 from waggle.tasks import charter
 from waggle.tasks.armour import Sandbox
@@ -65,7 +65,8 @@ def without_name(text: str, home: paths.Home) -> str:
     """Without the two words that everybody in a swarm knows this node by."""
     with contextlib.suppress(WaggleError, OSError):  # a key that cannot be read gives no name
         if home.identity.exists():
-            return text.replace(identity.name_of(identity.load_or_create(home.identity).peer_id), "this node")
+            name = identity.name_of(identity.load_or_create(home.identity).peer_id)
+            return without_names(text, {name: THIS_NODE})
     return text
 
 

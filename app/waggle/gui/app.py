@@ -123,7 +123,7 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
 
     engine = EngineProcess(command())
     engine.command = command
-    shell = Shell(look, Current(), engine, choices, home, far=bool(arguments.on))
+    shell = Shell(look, Current(), engine, choices, home, host=arguments.on)
     one.called.connect(shell.called)
     code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     one.release()

@@ -1,6 +1,6 @@
 """Help: what the words mean, does it work here, is there a newer one, what happened, the keys, and a report without names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
@@ -17,10 +17,10 @@ from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, row, text
 from waggle.gui.reading import Place, being_read
-from waggle.gui.report import report
+from waggle.gui.report import names, report
 from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
-from waggle.redacting import redacted
+from waggle.redacting import redacted, without_names
 
 KEYS = (
     ((keys.PAUSE,), later("Pause, or resume")), ((keys.FIND,), later("Find, in settings and log")),
@@ -152,6 +152,7 @@ class Log(QFrame):
         self.setProperty("kind", "card")
         self.model = JournalLines(journal, self)
         self._journal, self._stale = journal, False
+        self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
         search = Field(look, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.setMinimumWidth(look.px(180))  # its row has a title and a button, too
@@ -194,7 +195,7 @@ class Log(QFrame):
         self._stale = True
 
     def _take(self) -> None:
-        QGuiApplication.clipboard().setText(redacted(self.model.text()))
+        QGuiApplication.clipboard().setText(redacted(without_names(self.model.text(), self.names)))
         self._copy.say(tr("Copied"), "check")
 
 
@@ -234,15 +235,17 @@ class Report(QFrame):
 
 
 class HelpPage(Page):
-    """`journal` is what happened; `home` is left out of reports. `race_wanted`: somebody wants to see what sharing is good for,
-    `goodbye_wanted`: somebody wants to leave."""
+    """`journal` is what happened; `home` and `host` are left out of reports.
+
+    `race_wanted`: somebody wants to see what sharing is good for, `goodbye_wanted`: somebody wants to leave.
+    """
 
     race_wanted = Signal()
     goodbye_wanted = Signal()
 
-    def __init__(self, look: Look, journal: Journal, home: paths.Home | None) -> None:
+    def __init__(self, look: Look, journal: Journal, home: paths.Home | None, host: str = "") -> None:
         super().__init__(look)
-        self._home, self._journal = home.root if home is not None else None, journal
+        self._home, self._host, self._journal = home.root if home is not None else None, host, journal
         self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
         self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
@@ -294,11 +297,12 @@ class HelpPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
+        self._log.names = names(state, self._host)
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
         if ended != self._ended or (key != self._key and not self._report.is_read):
             self._ended, self._key = ended, key
-            self._report.show_report(report(state, self._journal.lines(), self._home))
+            self._report.show_report(report(state, self._journal.lines(), self._home, self._host))
 
 
 def _keys(look: Look) -> QFrame:

@@ -6,14 +6,30 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from waggle import __version__
+from waggle.gui.words import visible
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
-from waggle.redacting import redacted
+from waggle.redacting import THIS_NODE, redacted, without_names
 
 LINES = 200  # of the log
 
 
-def report(state: State, log: Iterable[str] = (), home: Path | None = None) -> str:
+def names(state: State, host: str = "") -> dict[str, str]:
+    """What the sentence and the log may call by name, and what stands for it in a report.
+
+    A swarm's name was typed by a person; `host`, through which an engine is reached by ssh, may say who that is.
+    """
+    known = [*(state.swarms.swarms if state.swarms else ()), *((state.looked.swarm,) if state.looked else ())]
+    made = {one.name: "a swarm" for one in known if not one.shipped}
+    if state.ready is not None:
+        made |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
+    for far in filter(None, (host, state.gone.host if state.gone else "")):
+        person, _, computer = far.rpartition("@")
+        made |= {person: "someone", computer: "HOST", far: "HOST"}
+    return made | {visible(name): words for name, words in made.items()}  # as the log has them
+
+
+def report(state: State, log: Iterable[str] = (), home: Path | None = None, host: str = "") -> str:
     """What to send: versions, the sentence, where the run stands, the failure, and the newest lines of the log."""
     said = sentence(state)
     parts = [
@@ -32,4 +48,4 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None) -> s
     lines = list(log)[:LINES]
     if lines:
         parts += ["", "Log, newest first:", *lines]
-    return redacted("\n".join(parts) + "\n", home)
+    return redacted(without_names("\n".join(parts) + "\n", names(state, host)), home)

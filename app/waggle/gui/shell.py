@@ -29,8 +29,8 @@ GONE = ("problem", "stopped")  # phases in which nobody answers
 
 
 class Shell(QObject):
-    """Window, tray, settings and the source of events. `left` says that nothing is running any more. `far`: the engine runs on
-    another computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
+    """Window, tray, settings and the source of events. `left` says that nothing is running any more. `host`: the engine runs on
+    that computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
     should show a recorded swarm.
 
     A window is made anew when its words or their size change: whatever it shows is in the State, so nothing is lost.
@@ -40,10 +40,10 @@ class Shell(QObject):
     example_wanted = Signal()
 
     def __init__(
-        self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, far: bool = False
+        self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, host: str = ""
     ) -> None:
         super().__init__()
-        self._look, self._current, self._source, self._home, self._far = look, current, source, home, far
+        self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
         self.wanted_again: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
         self._kept = kept.read(home.window) if home is not None else kept.Kept()
         self._told = State()
@@ -163,8 +163,8 @@ class Shell(QObject):
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
-            self._look, self._current, choices=self.choices, journal=self.journal, home=None if self._far else self._home,
-            can_start=can_start,
+            self._look, self._current, choices=self.choices, journal=self.journal, home=None if self._host else self._home,
+            can_start=can_start, host=self._host,
         )  # fmt: skip
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)

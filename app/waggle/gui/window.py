@@ -53,7 +53,7 @@ class Window(QWidget):
 
     def __init__(
         self, look: Look, current: Current, *, choices: Choices | None = None, journal: Journal | None = None,
-        home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False,
+        home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
         self.setObjectName("window")
@@ -72,12 +72,12 @@ class Window(QWidget):
             Swarms(look, here=home is not None),
             You(look, home),
         )
-        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None)
+        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
         self._choices = choices = choices or Choices(None, parent=self)
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
-            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home),
+            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home, host),
         }  # fmt: skip
         self.rail, self.status = Rail(look), Status(look)
         self._stack, self._all = QStackedWidget(), QStackedWidget()
@@ -273,8 +273,8 @@ class Window(QWidget):
         made.example_wanted.connect(self.example_wanted)
         return made
 
-    def _help(self, journal: Journal, home: paths.Home | None) -> HelpPage:
-        made = HelpPage(self._look, journal, home)
+    def _help(self, journal: Journal, home: paths.Home | None, host: str) -> HelpPage:
+        made = HelpPage(self._look, journal, home, host)
         made.goodbye_wanted.connect(self._show_goodbye)
         made.race_wanted.connect(self.show_race)
         return made
