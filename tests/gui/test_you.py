@@ -186,6 +186,36 @@ def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
     assert form._go.isEnabled()
 
 
+@pytest.mark.parametrize("leave", [lambda window: window.rail.chosen.emit("home"), lambda window: window.hide()])
+def test_a_passphrase_is_forgotten_however_the_view_is_left_and_so_is_what_was_found_with_it(
+    page: Page, leave: Callable[[Window], None]
+) -> None:
+    window, you, _sent = page
+    you._acts[2].click()
+    form = you._identity
+    form._path.setText("/tmp/other.identity")
+    form._words.setText(WORDS)
+    form._go.click()
+    tell(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
+    window.showMinimized()
+    window.showNormal()
+    assert form._words.text() == WORDS, "it may be looked up in another window"
+    leave(window)
+    window.show()
+    window.show_page("you")
+    assert form.isVisible()
+    assert (form._words.text(), form._said.text(), form._go.text()) == ("", "", "Look into it")
+    assert not form._go.isEnabled()
+
+
+def test_a_passphrase_that_was_typed_once_or_twice_and_never_used_is_forgotten_too(page: Page) -> None:
+    window, you, _sent = page
+    you._acts[0].click()
+    you._identity._again.setText(WORDS)
+    window.show_page("home")
+    assert you._identity._again.text() == ""
+
+
 def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
     window, you, _ = page
     you._acts[1].click()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from waggle.gui.files import file_dialog
@@ -33,7 +34,7 @@ ABOUT: dict[Act, str] = {
 class IdentityView(QFrame):
     """`commanded` carries what is asked; `here`: by paths of this computer.
 
-    The passphrase is forgotten as soon as the view is left.
+    The passphrase is forgotten as soon as the view is left, and what was found with it.
     """
 
     commanded = Signal(object)
@@ -86,8 +87,14 @@ class IdentityView(QFrame):
         self._changed()
         (self._path if act != "renew" else self._go).setFocus()
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Left by another page, or closed to the tray. Who makes the window small to look the passphrase up comes back to it."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.forget()
+
     def forget(self) -> None:
-        self._words.clear()
+        self._words.clear()  # which is as if something else were typed
         self._again.clear()
 
     def told(self, event: BackupWritten | BackupRead) -> None:
