@@ -301,6 +301,23 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
 
 
+def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_link(page: Page, qapp: QApplication) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    invitation, long = swarms._invitation, LINK + "9" * (4096 - len(LINK))
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "The other person scans this,")
+    tell(window, InviteWritten(charter=HERE, link=long, reach="It works from anywhere."))
+    assert qr.modules(long) == ()
+    assert (invitation._code.isVisible(), invitation._field.text()) == (False, long)
+    assert invitation._how.text().startswith("This link is too long for a QR code.")
+    assert (invitation._copy.isEnabled(), invitation._save.isEnabled()) == (True, True)
+    invitation._copy.click()
+    assert qapp.clipboard().text() == long
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    assert invitation._code.isVisible()
+
+
 def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_another_way(page: Page) -> None:
     window, swarms, sent = page
     swarms._ask_others.click()

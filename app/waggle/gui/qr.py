@@ -10,12 +10,16 @@ QUIET = 4  # modules of white around it, as the standard asks
 
 
 def modules(words: str) -> tuple[tuple[bool, ...], ...]:
-    """The dark places of the code; nothing for nothing."""
+    """The dark places of the code; nothing for nothing, and for what is longer than any code."""
     if not words:
         return ()
     import segno  # only when a code is first shown
 
-    return tuple(tuple(bool(one) for one in line) for line in segno.make(words, error="l", micro=False).matrix)
+    try:
+        made = segno.make(words, error="l", micro=False)
+    except segno.DataOverflowError:  # it holds 2,953 bytes, and a link may have more characters
+        return ()
+    return tuple(tuple(bool(one) for one in line) for line in made.matrix)
 
 
 class QrCode(Painted):
@@ -30,9 +34,14 @@ class QrCode(Painted):
         if words != self._words:
             self._words, self._modules = words, modules(words)
             count = len(self._modules) + 2 * QUIET
-            side = max(2, round(self._side / count)) * count if words else self._side
+            side = max(2, round(self._side / count)) * count if self._modules else self._side
             self.setFixedSize(side, side)
             self.update()
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is shown, if anything, is not too long for a code."""
+        return bool(self._modules) or not self._words
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)

@@ -240,20 +240,18 @@ class Invitation(QFrame):
         self._save.clicked.connect(self.save_wanted)
         back = Button(look, tr("Done"))
         back.clicked.connect(self.done)
-        how = text(
-            look, tr("The other person scans this, or opens the link. They see what they would join before they do."), wrap=True
-        )
+        self._how = text(look, "", wrap=True)
         words = column(
-            self._title, how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
+            self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
             held(row(None, back)), gap=8,
         )  # fmt: skip
-        code = held(column(row(self._code, None), None))
-        self.setLayout(column(Shares((code, 0), (held(words), 1), gap=28), margins=(24, 24, 24, 20)))
+        self._scanned = held(column(row(self._code, None), None))
+        self.setLayout(column(Shares((self._scanned, 0), (held(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def show_invite(self, written: InviteWritten | None, swarm: str, *, private: bool) -> None:
         self._title.setText(tr("Invite someone to %1").replace("%1", swarm))
         self.link = written.link if written else ""
-        self._code.show_words(self.link)
+        self._show_code()
         if self._field.text() != self.link:
             self._field.setText(self.link)
             self._field.setCursorPosition(0)
@@ -267,6 +265,18 @@ class Invitation(QFrame):
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")
         self._warning.setVisible(private)
+
+    def _show_code(self) -> None:
+        """A link that is too long for a code can still be copied and saved."""
+        self._code.show_words(self.link)
+        self._scanned.setVisible(self._code.fits)
+        self._how.setText(
+            tr("The other person scans this, or opens the link. They see what they would join before they do.")
+            if self._code.fits
+            else tr(
+                "This link is too long for a QR code. The other person opens it, and sees what they would join before they do."
+            )
+        )
 
 
 def link_field(look: Look, name: str) -> QLineEdit:
