@@ -170,6 +170,15 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     assert len(live._menu_button.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
 
 
+def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: Told) -> None:
+    titles = [f"Kind {number}" for number in range(64)]
+    window = window_told([ready(specialties=tuple(events.SpecialtyInfo(dataset=f"k{n}", title=n) for n in titles))])
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, Live)
+    assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", *titles]
+
+
 def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEvent]) -> None:
     window = window_told([])
     window.show_page("live")

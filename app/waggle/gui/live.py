@@ -17,7 +17,7 @@ from waggle.gui.resting import hindrance
 from waggle.gui.stepper import Stepper
 from waggle.gui.words import figure, one_line, plural, told, tr
 from waggle.protocol.sentence import DOING, sentence
-from waggle.protocol.state import Card, State
+from waggle.protocol.state import SPECIALTIES, Card, State
 
 MOST = 12  # cards on screen
 WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
@@ -141,7 +141,7 @@ class Live(Page):
     def show_state(self, state: State, now: float) -> None:
         self._state, self._now = state, now
         known = [info.title for info in state.ready.specialties] if state.ready else []
-        self._offer(tuple(dict.fromkeys([*known, *(card.specialty for card in state.cards)]))[:24])
+        self._offer(tuple(dict.fromkeys([*known, *(card.specialty for card in state.cards)]))[:SPECIALTIES])
         self._redraw()
 
     def _redraw(self) -> None:

@@ -11,10 +11,10 @@ from waggle.gui.reading import in_sight
 from waggle.gui.words import later, plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
+from waggle.protocol.state import SPECIALTIES
 
 LEVELS = ("easy", "standard", "hard")
 NAME, HINT = 60, 80  # characters, as a charter has them
-MOST_KINDS = 64  # of questions, as a charter has them
 TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
     later("patterns"),
@@ -162,8 +162,8 @@ class SwarmForm(QFrame):
         """Why it cannot be created yet, so many kinds of question being chosen; empty: it can."""
         if not count:
             return tr("Choose at least one kind of question.")
-        if count > MOST_KINDS:
-            return tr("At most %1 kinds.").replace("%1", str(MOST_KINDS))
+        if count > SPECIALTIES:
+            return tr("At most %1 kinds.").replace("%1", str(SPECIALTIES))
         return "" if self._name.text().strip() else tr("Give it a name.")
 
     def _show_sample(self) -> None:

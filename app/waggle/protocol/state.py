@@ -20,7 +20,7 @@ from waggle.protocol.rules import Decision
 from waggle.settings import Settings
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
-AHAS = 64  # specialties of the largest charter
+SPECIALTIES = 64  # of the largest charter
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
@@ -235,7 +235,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case e.HeldOutMeasured():
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
         case e.AhaHappened():
-            return replace(state, ahas=(*state.ahas, event.aha)[-AHAS:])
+            return replace(state, ahas=(*state.ahas, event.aha)[-SPECIALTIES:])
         case e.HistoryTold():
             return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
         case _:
