@@ -1,5 +1,6 @@
 """Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -350,12 +351,13 @@ def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> 
     privacy.commanded.connect(asked.append)
     privacy._ask.click()
     assert isinstance(asked[0], QuerySent)
-    message = SentMessage(at=90.0, kind="groups", to="Brisk Otter (12D3)", size=312, text='["<b>7</b>"]')
-    privacy.show_state(State(sent=(message,)), 100.0)
-    assert (
-        privacy._messages.toPlainText() == '— 10 s ago · Your model\'s answers · to Brisk Otter (12D3) · 312 bytes\n["<b>7</b>"]'
-    )
-    privacy.show_state(State(sent=()), 100.0)
+    at = datetime.datetime(2026, 11, 20, 14, 3, 9).astimezone().timestamp()
+    message = SentMessage(at=at, kind="groups", to="Brisk Otter (12D3)", size=312, text='["<b>7</b>"]')
+    privacy.show_state(State(sent=(message,)))
+    head, text = privacy._messages.toPlainText().split("\n")
+    assert head == "— 20 Nov 2026, 14:03 · Your model's answers · to Brisk Otter (12D3) · 312 bytes"
+    assert text == '["<b>7</b>"]'
+    privacy.show_state(State(sent=()))
     assert privacy._line.text() == "Nothing has left this computer since the engine started."
 
 

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, column, row, text
-from waggle.gui.words import ago, later, plural, size, tr, visible
+from waggle.gui.words import clock, date_of, later, plural, size, tr, visible, whole_day
 from waggle.protocol.commands import QuerySent, new_id
 from waggle.protocol.sent import SentMessage
 from waggle.protocol.state import State
@@ -47,8 +47,8 @@ class Privacy(QFrame):
         )
         self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), about.text())).lower()
 
-    def show_state(self, state: State, now: float) -> None:
-        """Redraw when others were told."""
+    def show_state(self, state: State) -> None:
+        """Redraw when others were told: what is shown stays true for as long as it stands there."""
         self._ask.setEnabled(state.phase not in ("problem", "stopped"))
         if state.sent is None or state.sent == self._shown:
             return
@@ -56,11 +56,12 @@ class Privacy(QFrame):
         self._line.setText(plural(len(state.sent), "%n message, newest first.", "%n messages, newest first.")
                            if state.sent else tr("Nothing has left this computer since the engine started."))  # fmt: skip
         self._messages.setVisible(bool(state.sent))
-        self._messages.setPlainText("\n\n".join(written(message, now) for message in state.sent))
+        self._messages.setPlainText("\n\n".join(written(message) for message in state.sent))
 
 
-def written(message: SentMessage, now: float) -> str:
+def written(message: SentMessage) -> str:
     """When, what, to whom and how large; then the message itself."""
     to = tr("to %1").replace("%1", visible(message.to)) if message.to else tr("to whoever asks")
     what = tr("Your model's answers, and yours, marked human") if message.yours else tr(KINDS[message.kind])
-    return f"— {ago(message.at, now)} · {what} · {to} · {size(message.size)}\n{message.text}"
+    at = f"{whole_day(date_of(message.at))}, {clock(message.at)}"
+    return f"— {at} · {what} · {to} · {size(message.size)}\n{message.text}"

@@ -165,7 +165,7 @@ class SettingsPage(Page):
     def show_state(self, state: State, now: float) -> None:
         cores = state.ready.cores if state.ready else 0
         self.profile.show_settings(self._choices.settings, cores)
-        self.privacy.show_state(state, now)
+        self.privacy.show_state(state)
 
     def show_setting(self, key: str) -> None:
         """Go to the row of a setting, to be changed there."""
