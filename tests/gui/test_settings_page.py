@@ -12,6 +12,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from gui.recorded import ready
 from waggle import settings
 from waggle.errors import SettingsError
 from waggle.gui import language
@@ -399,6 +400,22 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
     assert "round 7" in words
     assert "a line" in words
     assert str(tmp_path) not in words
+
+
+def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    choices, asked = Choices(tmp_path / "settings.toml", far=True), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is None
+    page = SettingsPage(look, choices)
+    qtbot.addWidget(page)
+    page.show_state(State(), 0.0)
+    assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
+    assert page._unknown.text() == "Shown when the engine is ready."
+    page.show_state(State(ready=ready(cores=48)), 0.0)
+    assert (page.profile.isHidden(), page._unknown.isHidden()) == (False, True)
+    page.profile._segments.choose(2)
+    (command,) = asked
+    assert isinstance(command, ChangeSettings)
+    assert command.values["computer.threads"] == 48
 
 
 def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:

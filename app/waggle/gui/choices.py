@@ -31,7 +31,7 @@ class Choices(QObject):
         self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
     ) -> None:
         super().__init__(parent)
-        self._path, self._said, self._far = path, overrides, far
+        self._path, self._said, self.far = path, overrides, far
         self.overrides = overrides  # what the command line said and nobody has changed since: the next engine is told that alone
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
@@ -55,13 +55,13 @@ class Choices(QObject):
 
     def set(self, values: Mapping[str, Value]) -> None:
         """Set `section.name` to values, None being the default; in force at once, or refused in words."""
-        own = {key: value for key, value in values.items() if self._far and key.startswith(OWN)}
+        own = {key: value for key, value in values.items() if self.far and key.startswith(OWN)}
         others = {key: value for key, value in values.items() if key not in own}
         asked = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
         if asked and not own:
             return  # the engine tells what came of it
         try:
-            if others and not asked and self._far:
+            if others and not asked and self.far:
                 raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
             self.settings = self._put(own if asked else values)
         except SettingsError as error:
@@ -75,7 +75,7 @@ class Choices(QObject):
         if state.settings is self._heard and state.after_restart == self.after_restart:
             return
         self._heard = state.settings
-        told = replace(state.settings, window=self.settings.window) if self._far else state.settings
+        told = replace(state.settings, window=self.settings.window) if self.far else state.settings
         if not state.service:  # which no window's command line reaches
             self.overrides = tuple(one for one in self._said if settings.holds(one, told))
         if (told, state.after_restart) != (self.settings, self.after_restart):
@@ -84,7 +84,7 @@ class Choices(QObject):
 
     def _from_file(self, kept: Settings) -> Settings:
         """What the file here says, as far as it counts."""
-        return replace(self.settings, window=kept.window) if self._far else kept
+        return replace(self.settings, window=kept.window) if self.far else kept
 
     def _put(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:

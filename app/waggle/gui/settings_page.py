@@ -14,6 +14,7 @@ from waggle.gui.page_head import head_edges, page_head
 from waggle.gui.parts import Button, Line, Page, Scrolled, column, held, row, rule, text
 from waggle.gui.privacy import Privacy
 from waggle.gui.profile import Profile
+from waggle.gui.resting import awaited
 from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide
 from waggle.gui.words import plural, tr
 from waggle.protocol.state import State
@@ -132,8 +133,8 @@ class SettingsPage(Page):
     def _first(self, part: Part) -> QWidget | None:
         if part.name != "how_much":
             return None
-        words = text(self.look, tr("Profile"), "strong")
-        return held(row(words, None, self.profile))
+        words, self._unknown = text(self.look, tr("Profile"), "strong"), text(self.look, "", "small", "faint")
+        return held(row(words, None, self._unknown, self.profile))
 
     @property
     def busy(self) -> bool:
@@ -164,6 +165,10 @@ class SettingsPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         cores = state.ready.cores if state.ready else 0
+        unknown = self._choices.far and not cores  # a profile is so many of the other computer's
+        self._unknown.setText(awaited(state))
+        self._unknown.setVisible(unknown)
+        self.profile.setVisible(not unknown)
         self.profile.show_settings(self._choices.settings, cores)
         self.privacy.show_state(state)
 
