@@ -85,6 +85,24 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     assert (tmp_path / "settings.toml").exists() == kept
 
 
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path), host="anna@nas-kiel")
+    shell.begin("home")
+    window = shell.window
+    engine.told.emit(events.EngineFailed(title="anna@nas-kiel cannot be reached by ssh.", advice="anna: no", detail="nas-kiel"))
+    shell._current.flush()
+    window.show_page("help")
+    help_page = window.pages["help"]
+    assert isinstance(help_page, HelpPage)
+    for words in (window.home.hero.report(shell._current.state), help_page._report._text.toPlainText()):
+        assert "HOST cannot be reached by ssh." in words
+        assert not [name for name in ("anna", "nas-kiel") if name in words]
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
     assert OnlyOne(tmp_path / "missing").claim()
 
