@@ -519,6 +519,13 @@ def test_what_was_learned_is_exported_and_said(models: Models) -> None:
     assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
     tell(window, ModelExported(path="/tmp/mine", rounds=600))
     assert view._said.text() == "Written to /tmp/mine: 600 rounds of training."
+    for spoken, words in (
+        ("en", "Written to /tmp/%n: 1 round of training."),
+        ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
+    ):
+        language.use(spoken)
+        tell(window, ModelExported(path="/tmp/%n", rounds=1))
+        assert view._said.text() == words
 
 
 def test_a_download_shows_how_far_it_is(models: Models) -> None:

@@ -13,7 +13,7 @@ from waggle.gui.parts import Button, Line, card, column, empty, held, row, say_i
 from waggle.gui.presses import SureLink
 from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
-from waggle.gui.words import figure, one_line, plural, size, told, tr, visible
+from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
 from waggle.protocol.models import ModelShown
 from waggle.protocol.state import State
@@ -149,8 +149,9 @@ class ModelsView(QWidget):
         self._show_download()
         if state.exported is not None and state.exported is not before.exported:
             self._writing = False
-            words = tr("Written to %1: %2 rounds of training.").replace("%1", state.exported.path)
-            self._say(words.replace("%2", figure(state.exported.rounds)), "good")
+            rounds = state.exported.rounds
+            words = plural(rounds, "Written to %1: %n round of training.", "Written to %1: %n rounds of training.")
+            self._say(words.replace("%1", state.exported.path), "good")
         self._draw(why_not)
 
     def show_replay(self) -> None:
