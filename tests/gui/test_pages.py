@@ -512,6 +512,7 @@ def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told
         window._current.take(mine)
     window._current.flush()
     assert good._found is None
+    assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
 
 
 def test_tomorrow_morning_is_the_next_eight_o_clock() -> None:

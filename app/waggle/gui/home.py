@@ -192,6 +192,7 @@ class GoodAnswer(QFrame):
         if self._found is None:
             begins = state.ready is not None and not state.ready.completions
             words = tr("None yet: the first right answer, yours or a peer's, appears here.")
+            self._when.say("")
             self._question.say(words if begins else tr("The next right answer, yours or a peer's, appears here."))
             return
         card, answer = self._found
