@@ -189,6 +189,18 @@ def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -
     assert "<" not in made.icon.toolTip()
 
 
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_strangers_specialty_is_no_markup_in_a_notification(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, told = Tray(look), list[str]()
+    made.show()
+    monkeypatch.setattr(made.icon, "showMessage", lambda *words: told.extend(words[:2]))  # no test reads a system's
+    aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
+    (notice,) = notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
+    made.say(notice.title, notice.words)
+    assert [("Logic" in told[0], "Brisk Otter" in told[1]), "<" in "".join(told)] == [(True, True), False]
+    made.hide()
+
+
 def test_ways_to_pause_name_their_end() -> None:
     hour, tomorrow, away, after = (command for _words, command in pausing.ways(1000.0))
     assert hour.until == 4600.0

@@ -113,7 +113,7 @@ class Tray(QObject):
     def say(self, title: str, words: str) -> None:
         """A notification, where the system shows such things."""
         if self.icon.isVisible():
-            self.icon.showMessage(title, words, self._icons[True])
+            self.icon.showMessage(unmarked(title), unmarked(words), self._icons[True])
 
     def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         """A press opens the menu on a Mac: who only wants to pause should not get the window too."""
@@ -121,9 +121,14 @@ class Tray(QObject):
             self.raised.emit()
 
 
+def unmarked(words: str) -> str:
+    """The words where Qt or the system may read markup: no name in them is taken for any."""
+    return words.replace("<", "‹")
+
+
 def tooltip(state: State) -> str:
-    """The sentence, and what ends it, as far as a tooltip has room; where Qt draws it, no name in it is taken for markup."""
+    """The sentence, and what ends it, as far as a tooltip has room."""
     said = sentence(state)
     short = f"Waggle: {told(said.says)}"
     whole = f"{short} {told(said.detail)}"
-    return (whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP]).replace("<", "‹")
+    return unmarked(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])
