@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -16,14 +16,17 @@ from waggle.gui.live import Live
 from waggle.gui.look import Look
 from waggle.gui.pace import LINGER, LOOK
 from waggle.gui.paint import Painted, Stages
+from waggle.gui.question_card import QuestionCard
+from waggle.gui.span_text import lines_of
 from waggle.gui.stepper import TITLES, Stepper
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.gatherings import StartedAgain
-from waggle.protocol.state import STAGES, Stage, State
+from waggle.protocol.state import STAGES, Card, Stage, State
 
 LONG = "step by step " * 200
 AWAY = QPoint(20, 20)  # from the feed
+Told = Callable[..., Window]
 
 
 class Swift:
@@ -91,7 +94,7 @@ def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swi
 
 
 @pytest.fixture
-def swift(window_told: Callable[..., Window], qtbot: QtBot) -> Swift:
+def swift(window_told: Told, qtbot: QtBot) -> Swift:
     made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
     made.settle(qtbot)
     rest_on(made.window, AWAY)
@@ -262,6 +265,79 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
     assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
     assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
+
+
+def arrived(*lengths: int) -> events.PeerGroupsArrived:
+    """A peer's question, short itself, whose answers have so many characters and come all at once."""
+    answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
+    group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
+    return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
+
+
+def is_cut(card: QuestionCard) -> bool:
+    """Whether some answer needs more lines than are drawn."""
+    return any(
+        lines_of(tile.look, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
+    )
+
+
+def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: Told, qtbot: QtBot) -> None:
+    """Its parts are wider than they will be until they have got their places."""
+    story = [arrived(30, length, 40, 30) for length in (30, 55, 62, 75, 100, 137)]
+    swift = Swift(window_told([ready(round=0), *story], 1024, 640))
+    swift.settle(qtbot)
+    cut = [is_cut(made) for made in swift.feed._cards]
+    assert sum(cut) == 5
+    assert [made._reader.isVisible() for made in swift.feed._cards] == cut
+
+
+def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_settles(swift: Swift, qtbot: QtBot) -> None:
+    swift.window.resize(1500, 640)
+    swift.window._current.take(arrived(137, 62, 40, 100))
+    swift.later(LOOK)
+    swift.settle(qtbot)
+    card = swift.feed._cards[0]
+    card._reader.click()
+    assert not is_cut(card)
+    before = card._tiles[0]._lines
+    swift.window.resize(900, 640)
+    for _ in range(5):  # the rail becomes narrow, which leaves more room again
+        QApplication.processEvents()
+    assert not is_cut(card)
+    assert card._tiles[0]._lines > before
+    counted = Arrangements(card)
+    for _ in range(5):
+        QApplication.processEvents()
+    assert counted.number == 0, "nothing goes on being arranged"
+
+
+class Arrangements(QObject):
+    """How often a widget is asked to arrange its parts."""
+
+    def __init__(self, widget: QuestionCard) -> None:
+        super().__init__()
+        self.number = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _widget: QObject, event: QEvent) -> bool:
+        self.number += event.type() == QEvent.Type.LayoutRequest
+        return False
+
+
+def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(look: Look, qtbot: QtBot) -> None:
+    answers = tuple(events.ShownCompletion(text=LONG[:70], judged=True) for _ in range(4))
+    room = QWidget()
+    qtbot.addWidget(room)
+    card = QuestionCard(look, set())
+    card.setParent(room)
+    card.resize(1700, 300)
+    room.show()
+    card.show_card(Card(key="k", origin="p", round=1, at=0.0, specialty="s", question="q", completions=answers), State(), 0.0)
+    for width, columns, cut in ((1700, 4, False), (900, 4, True), (900, 2, False), (900, 4, True), (1700, 4, False)):
+        card.resize(width, 300)
+        card.set_columns(columns)
+        QApplication.processEvents()
+        assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
 
 
 def is_honey(widget: Painted) -> bool:

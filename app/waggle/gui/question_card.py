@@ -1,16 +1,15 @@
 """One question of the Live feed: who asked it, its answers side by side, and what was learned from them."""
 
-import math
 import re
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QMouseEvent, QPainter, QPen
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Painted, Sign, draw_chip
 from waggle.gui.parts import Button, Line, column, row, set_tip, text
-from waggle.gui.span_text import CARET, draw_span_text, line_height
+from waggle.gui.span_text import CARET, draw_span_text, line_height, lines_of
 from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.state import HELD, Card, State
@@ -20,6 +19,7 @@ PARTLY = 0.2
 ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
+BESIDE = 10  # pixels between a tile's edge and its words
 SPECIALTY = 150  # logical pixels, which its name keeps where there is little room: the question gives way first
 
 
@@ -67,6 +67,7 @@ class Tile(Painted):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._answer, self._lines = ShownCompletion(text=""), LINES
+        self._counted: tuple[object, int] = (None, 0)  # of what, and how many lines that takes
         self._effect: int | None = None  # None until it is known
         self._mine = self._going = True
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as what a model writes
@@ -84,9 +85,18 @@ class Tile(Painted):
         self._lines = lines
         self.setFixedHeight(self.look.size["chip"] + 24 + lines * line_height(self.look.font("mono")))
 
-    def lines_needed(self) -> int:
-        room = max(1.0, (self.width() - 20) / QFontMetricsF(self.look.font("mono")).averageCharWidth())
-        return math.ceil(len(self._answer.text) * 1.12 / room)
+    def lines_needed(self, most: int) -> int:
+        """How many lines all of it takes, up to `most`; counted anew only when it or its room has changed."""
+        asked = self._words(), self.width(), most
+        if asked != self._counted[0]:
+            self._counted = asked, lines_of(self.look, self._words(), self.width() - 2 * BESIDE, most)
+        return self._counted[1]
+
+    def _writing(self) -> bool:
+        return self._going and not (self._answer.ended or self._answer.judged)
+
+    def _words(self) -> str:
+        return self._answer.text + (CARET if self._writing() else "")
 
     def sizeHint(self) -> QSize:
         return QSize(180, self.height())
@@ -101,17 +111,16 @@ class Tile(Painted):
         painter.setPen(QPen(self.look.colour(own if kept else "well_edge"), 1.2 if kept else 1))
         painter.setBrush(self.look.colour("surface" if kept else "sunken"))
         painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-        inner = place.adjusted(10, 9, -10, -8)
+        inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
         words, tone, sign = chip_of(self._answer, going=self._going)
         draw_chip(painter, self.look, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
-        writing = self._going and not (self._answer.ended or self._answer.judged)
         below = inner.adjusted(0, self.look.size["chip"] + 5, 0, 0)
         draw_span_text(
-            painter, self.look, below, self._answer.text + (CARET if writing else ""),
+            painter, self.look, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
-            match="match" if self._mine else "match_peer", tail=writing,
+            match="match" if self._mine else "match_peer", tail=self._writing(),
         )  # fmt: skip
 
     def _arrow(self, painter: QPainter, inner: QRectF) -> None:
@@ -278,9 +287,21 @@ class QuestionCard(QFrame):
             self._opened ^= {self._card.key}
         self._fit()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # its parts have other widths now
+            self._fit()
+        return super().event(event)
+
     def _fit(self) -> None:
+        """Offer to read all where something is cut. Only heights change by it, so that it is done once widths are known."""
         is_open = self.is_open
-        needed = max((tile.lines_needed() for tile in self._tiles if not tile.isHidden()), default=LINES)
+        most = OPEN_LINES if is_open else LINES + 1
+        needed = max((tile.lines_needed(most) for tile in self._tiles if not tile.isHidden()), default=LINES)
         shown = self._question.words() == self._question.accessibleName()
         long = not shown or self._question.sizeHint().width() > self._question.width()
         self._whole.setVisible(is_open and long)
@@ -289,7 +310,7 @@ class QuestionCard(QFrame):
         self._reader.say(words)
         self._reader.setAccessibleName(f"{words}: {self._question.accessibleName()}")
         for tile in self._tiles:
-            tile.show_lines(max(LINES, min(OPEN_LINES, needed)) if is_open else LINES)
+            tile.show_lines(max(LINES, needed) if is_open else LINES)
 
 
 def _when(card: Card, state: State, now: float) -> str:

@@ -123,6 +123,22 @@ def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: in
     return end
 
 
+def lines_of(look: Look, text: str, width: float, most: int) -> int:
+    """How many lines of such a width what a model wrote takes, as it is drawn; counted up to `most`.
+
+    Most texts are far longer or shorter: only one whose lines have to be seen is laid out.
+    """
+    per_line = max(1, int(width / max(1.0, QFontMetricsF(look.font("mono")).averageCharWidth())))
+    if len(text) > per_line * (most - 1):
+        return most
+    if len(text) <= per_line and text.isascii():
+        return 1
+    shown = visible(text)
+    layout = span_layout(look, shown, 0, 0, role="mono", match="match")
+    broken(layout, shown, width, most, 1)
+    return layout.lineCount()
+
+
 def _break_before(flat: str, start: int, end: int) -> int:
     """Where a line from `start` that has room until `end` is broken best."""
     if end >= len(flat) or flat[end] == " ":
