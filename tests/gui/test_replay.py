@@ -171,6 +171,31 @@ def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording
 
 
 @NO_SCREEN
+def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell._source.play_all()
+    shell.begin("live")
+    shell._current.flush()
+    live_in(shell.window)._freeze.setChecked(True)
+    shell._renew()
+    assert live_in(shell.window)._freeze.isChecked()
+    assert live_in(shell.window)._pace.cards
+    shell._play_again()
+    assert not live_in(shell.window)._freeze.isChecked()
+    assert not live_in(shell.window)._pace.cards
+    shell._source.stop()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def live_in(window: Window) -> Live:
+    page = window.pages["live"]
+    assert isinstance(page, Live)
+    return page
+
+
+@NO_SCREEN
 def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
     shell._source.play_all()

@@ -277,14 +277,11 @@ class HelpPage(Page):
             made.hide()
         return made
 
-    @property
-    def busy(self) -> bool:
-        return self.self_test.busy or self.update_asked.busy
-
     def go_on(self, before: Page) -> None:
         assert isinstance(before, HelpPage)
         self.self_test.go_on(before.self_test)
         self.update_asked.go_on(before.update_asked)
+        self._log.search.setText(before._log.search.text())
 
     def go_to_search(self) -> None:
         self._area.ensureWidgetVisible(self._log.search)

@@ -53,6 +53,10 @@ class Feed(Scrolled):
         self._empty_card.setVisible(not cards)
         self._show()
 
+    def open_as(self, other: "Feed") -> None:
+        """What is open there is open here."""
+        self._opened |= other._opened
+
     def why_held(self) -> str:
         """What a person does here that newer cards would disturb; empty: nothing."""
         if any(made.is_open for made in self._cards if not made.isHidden()):
@@ -158,6 +162,22 @@ class Live(Page):
         if self._pace.waiting and not self._pace.frozen:
             self._again.start()
 
+    def go_on(self, before: Page) -> None:
+        """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""
+        assert isinstance(before, Live)
+        self._state, self._now = before._state, before._now
+        self._pace, before._pace = before._pace, self._pace  # that page leaves the cards behind when it is hidden
+        self._feed.open_as(before._feed)
+        self._whose.mark(before._whose.index)
+        self._specialty, self._titles = before._specialty, None
+        self._offer(before._titles or ())
+        self._say_specialty()
+        self._freeze.setChecked(before._freeze.isChecked())
+
+    def thaw(self) -> None:
+        """Let newer cards come."""
+        self._freeze.setChecked(False)
+
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self._pace.leave()
@@ -209,7 +229,7 @@ class Live(Page):
         self._titles = titles
         if self._specialty not in titles:
             self._specialty = ""
-            self._menu_button.say(tr("All specialties"), "down")
+            self._say_specialty()
         self._menu.clear()
         for title in ("", *titles):
             action = self._menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
@@ -220,7 +240,10 @@ class Live(Page):
     def _chooser(self, title: str) -> Callable[[], None]:
         def choose() -> None:
             self._specialty = title
-            self._menu_button.say(told(one_line(title)) or tr("All specialties"), "down")
+            self._say_specialty()
             self._redraw()
 
         return choose
+
+    def _say_specialty(self) -> None:
+        self._menu_button.say(told(one_line(self._specialty)) or tr("All specialties"), "down")

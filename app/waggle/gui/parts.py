@@ -57,13 +57,9 @@ class Page(QWidget):
     def go_to_search(self) -> None:
         """Go to where something can be looked for, on a page that has such a place."""
 
-    @property
-    def busy(self) -> bool:
-        """Whether something runs here that must not end when the window is made anew."""
-        return False
-
     def go_on(self, before: "Page") -> None:
-        """Take the place of the same page of an earlier window, and let go on what runs there."""
+        """Take the place of the same page of an earlier window: what runs there goes on, and what a person chose, typed or waits
+        for there is found here, as far as no State has it."""
 
     def set_compact(self, compact: bool) -> None:
         """The window became narrower than the tokens' `compact_below`, or wider."""

@@ -248,6 +248,13 @@ class Peers(Page):
         self._legend.setVisible(bool(peers))
         self._empty.setText(_empty(state))
 
+    def go_on(self, before: Page) -> None:
+        """The peer that is chosen."""
+        assert isinstance(before, Peers)
+        if before._chosen:
+            self.show_state(before._state, before._now)
+            self.choose(before._chosen)
+
     def choose(self, identity: str) -> None:
         """Select this peer's row."""
         self._view.choose(identity)

@@ -138,6 +138,13 @@ class Progress(Page):
         if self._shown != self._drawn_from():
             self._draw()
 
+    def go_on(self, before: Page) -> None:
+        """What is seen: own charts by which axis, the table, or how models compare."""
+        assert isinstance(before, Progress)
+        self._axis.mark(before._axis.index)
+        self._as_table.setChecked(before._as_table.isChecked())
+        self._compared.setChecked(before._compared.isChecked())
+
     def _drawn_from(self) -> object:
         """What the charts depend on: redrawn once a round, not ten times a second."""
         state = self._state

@@ -136,10 +136,6 @@ class SettingsPage(Page):
         words, self._unknown = text(self.look, tr("Profile"), "strong"), text(self.look, "", "small", "faint")
         return held(row(words, None, self._unknown, self.profile))
 
-    @property
-    def busy(self) -> bool:
-        return self.cuda is not None and self.cuda.program.running
-
     def go_on(self, before: Page) -> None:
         """What is looked for, where it stood, and the control that was used last."""
         assert isinstance(before, SettingsPage)

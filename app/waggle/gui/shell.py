@@ -33,7 +33,8 @@ class Shell(QObject):
     that computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
     should show a recorded swarm.
 
-    A window is made anew when its words or their size change: whatever it shows is in the State, so nothing is lost.
+    A window is made anew when its words or their size change: whatever it shows is in the State, and each page takes along what
+    a person chose, typed or waits for there, so nothing is lost but a passphrase.
     """
 
     left = Signal()
@@ -286,7 +287,8 @@ class Shell(QObject):
         self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example, over=True)
 
     def _play_again(self) -> None:
-        """From the beginning, in a window that has seen nothing of it."""
+        """From the beginning, in a window that holds nothing of it."""
+        self.window.forget_run()
         self._current.state = self._told = State()
         self._source.start()
         self._renew()

@@ -139,10 +139,19 @@ class Window(QWidget):
         return self.pages[name]
 
     def go_on(self, before: "Window") -> None:
-        """Take another window's place: whatever runs in it goes on here, and the person stays where they were."""
+        """Take another window's place, page by page, also of those that are not seen: the person stays where they were."""
         for name, page in before.pages.items():
-            if page.busy or name == self.page:
+            if name != self.page:
                 self._made(name).go_on(page)
+        self.setFocus()  # what is opened where nobody looks takes it from nobody
+        self.pages[self.page].go_on(before.pages[self.page])
+        self.redraw()
+
+    def forget_run(self) -> None:
+        """Another run begins: nothing is held of what was told before."""
+        live = self.pages.get("live")
+        if isinstance(live, Live):
+            live.thaw()
 
     def _add(self, page: Page) -> Page:
         """A page costs time when it is made and when the theme changes: most are made when they are first seen."""
