@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import shiboken6
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
+from gui.test_chat import OFFERED, turn
 from gui.test_live import arrived
 from gui.test_swarms import EASY, HERE, OFFERS, OTHER
 from waggle.gui.choices import Choices
@@ -16,12 +18,17 @@ from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.live import Live
 from waggle.gui.look import Look
+from waggle.gui.parts import Line
 from waggle.gui.shell import Shell
+from waggle.gui.swarm_views import Sheet
+from waggle.gui.swarms import CREATE, JOIN, SHEET
 from waggle.gui.window import Window
 from waggle.paths import Home
 from waggle.protocol import events
-from waggle.protocol.gatherings import SwarmShown, SwarmsTold
+from waggle.protocol.gatherings import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
 from waggle.protocol.state import AnyEvent
+from waggle.protocol.talking import TurnGrew
+from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 SILENT = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # an engine that takes its time with everything
@@ -65,6 +72,117 @@ def renew(shell: Shell, way: dict[str, str | int]) -> Window:
     assert shell.window is not before
     shell.window.show_page(came_from)
     return shell.window
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms._new.click()
+    form = shell.window.swarms._form
+    form._name.setText("My class")
+    form._hint.setText("Qwen")
+    form._filter.setText("iv")
+    form._private.setChecked(True)
+    form._level.choose(2)
+    chosen = form._items()[1]
+    chosen.setCheckState(Qt.CheckState.Checked)
+    after = renew(shell, way).swarms
+    assert after._views.currentIndex() == CREATE
+    anew = after._form
+    assert anew is not form
+    assert [anew._name.text(), anew._hint.text(), anew._filter.text()] == ["My class", "Qwen", "iv"]
+    assert (anew._private.isChecked(), anew._level.index) == (True, 2)
+    assert anew._chosen() == [chosen.data(Qt.ItemDataRole.UserRole)]
+    assert anew._create.isEnabled()
+
+
+def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms._new.click()
+    form = shell.window.swarms._form
+    form._name.setText("My class")
+    form._items()[0].setCheckState(Qt.CheckState.Checked)
+    form._create.click()
+    after = renew(shell, WAYS[0]).swarms
+    assert not after._form._create.isEnabled()
+    tell(shell, SwarmCreated(swarm=OTHER))
+    assert after._views.currentIndex() == SHEET
+    assert after._form._name.text() == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_join("waggle://join?charter=cd")
+    after = renew(shell, way).swarms
+    assert after._views.currentIndex() == JOIN
+    assert after._link.text() == "waggle://join?charter=cd"
+    assert after._said.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
+    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    assert after._views.currentIndex() == SHEET
+    again = renew(shell, {"window.text_percent": 90}).swarms
+    assert again._views.currentIndex() == SHEET
+    (sheet,) = again.findChildren(Sheet)
+    assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
+
+
+def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> None:
+    shell.window.show_join("waggle://join?charter=cd")
+    after = renew(shell, WAYS[0])
+    after.refused("Nobody is there.", "", after.swarms._asked)
+    assert after.swarms._said.text() == "Nobody is there."
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    trying = shell.window.swarms.trying
+    trying.which.choose(1)
+    trying.chat.blind.setChecked(True)
+    tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
+    (box,) = trying.chat._boxes
+    box._asks[0].click()
+    said, guess = trying.chat._tally.words(), box.guess
+    trying.chat.message.setPlainText("a long draft")
+    anew = renew(shell, way).swarms.trying
+    assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
+    assert anew.chat.message.toPlainText() == "a long draft"
+    assert anew.chat.blind.isChecked()
+    assert [one.guess for one in anew.chat._boxes] == [guess]
+    assert bool(anew.chat._tally.words()) == bool(said)
+
+
+def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    shell.window.swarms.trying.which.choose(1)
+    tell(shell, OFFERED)
+    shell.window.swarms.trying.chat.message.setPlainText("Hello")
+    shell.window.swarms.trying.chat.button.click()
+    anew = renew(shell, WAYS[0]).swarms.trying.chat
+    assert anew.button.text() == "Stop"
+    assert len(anew._boxes) == 1
+    shell.window.refused("It is thinking of something else.", "", anew._asked_by)
+    assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
+
+
+def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
+    asked = shell.window.swarms.trying.ask
+    asked._mine.setText("2")
+    asked._go.click()
+    anew = renew(shell, WAYS[0]).swarms.trying.ask
+    assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
+    assert not anew._go.isEnabled()
+    right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
+    answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
+    tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
+    assert not anew._answers.isHidden()
+    again = renew(shell, WAYS[1]).swarms.trying.ask
+    assert not again._answers.isHidden()
+    assert again._mine.text() == "2"
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,6 +12,7 @@ from waggle.gui.parts import Button, Line, card, column, empty, frame, held, men
 from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.span_text import SpanText
+from waggle.gui.typed import take_along
 from waggle.gui.whose import blind_box, letter, moment
 from waggle.gui.words import one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
@@ -159,6 +160,22 @@ class AskView(QWidget):
             button.setEnabled(not why_not and not self._waiting)
             button.setToolTip(why_not)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
+
+    def go_on(self, before: "AskView") -> None:
+        """The question, one's own answer to it, those of the model where they are seen, and what is waited for."""
+        self._state = before._state
+        self._offer()
+        if before._posed is not None:
+            self._show_question(before._posed)
+        self._specialty, self._number, self._denied = before._specialty, before._number, before._denied
+        self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
+        self._waiting, self._asked_by = before._waiting, before._asked_by
+        take_along(self, before)
+        self._said.setText(before._said.text())
+        self._said.setVisible(not before._said.isHidden())
+        self._blind.setChecked(before._blind.isChecked())
+        if not before._answers.isHidden():
+            self._draw()
 
     def show_replay(self) -> None:
         """There is no engine to ask."""

@@ -144,6 +144,18 @@ class ChatView(QWidget):
         if answered:
             announce(self, self._boxes[-1].spoken())
 
+    def go_on(self, before: "ChatView") -> None:
+        """The message that is being written, what is being answered, and what was guessed."""
+        self.state, self._before, self._offered_for = before.state, before._before, before._offered_for
+        self._waiting, self._asked_by = before._waiting, before._asked_by
+        self._fill_moments()
+        self.blind.setChecked(before.blind.isChecked())
+        self.message.setPlainText(before.message.toPlainText())
+        self._draw()
+        for box, other in zip(self._boxes, before._boxes, strict=False):
+            box.go_on(other)
+        self._draw()
+
     def show_replay(self) -> None:
         """There is no engine to ask."""
         self._recorded = True

@@ -112,6 +112,12 @@ class RaceView(QWidget):
         if not event.spontaneous():
             self.stop()
 
+    def go_on(self, before: "RaceView") -> None:
+        """How the last race went; one under way ends, as whenever its page is left."""
+        before.stop()
+        self.race = before.race
+        self._draw()
+
     def start(self, *options: str) -> None:
         self.race = Race(phase="preparing")
         self._draw()

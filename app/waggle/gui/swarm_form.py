@@ -8,6 +8,7 @@ from waggle.gui.folding import Shares
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Segments, column, frame, held, row, text
 from waggle.gui.reading import in_sight
+from waggle.gui.typed import take_along
 from waggle.gui.words import later, plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.gatherings import SpecialtyOffer
@@ -126,6 +127,22 @@ class SwarmForm(QFrame):
         self._changed()
         return in_sight(self._said)
 
+    def go_on(self, before: "SwarmForm") -> None:
+        """Filled in as that one was; it rests, too, if that one waits for an answer."""
+        self.show_offers(before._offers)
+        take_along(self, before)
+        self._private.setChecked(before._private.isChecked())
+        self._level.choose(before._level.index)
+        chosen, seen = before._chosen(), before._list.currentIndex().data(OFFER)
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Checked if item.data(OFFER) in chosen else Qt.CheckState.Unchecked)
+        for item in self._items():
+            if item.data(OFFER) == seen:
+                self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+        self._waiting = before._waiting
+        self._said.setText(before._said.text())
+        self._changed()
+
     def reset(self) -> None:
         """Empty, for the next one."""
         self._waiting = False
@@ -133,13 +150,15 @@ class SwarmForm(QFrame):
         self._name.clear()
         self._hint.clear()
         self._private.setChecked(False)
-        for i in range(self._model.rowCount()):
-            self._model.item(i).setCheckState(Qt.CheckState.Unchecked)
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Unchecked)
         self._name.setFocus()
 
+    def _items(self) -> list[QStandardItem]:
+        return [self._model.item(i) for i in range(self._model.rowCount())]
+
     def _chosen(self) -> list[SpecialtyOffer]:
-        items = (self._model.item(i) for i in range(self._model.rowCount()))
-        return [item.data(OFFER) for item in items if item.checkState() == Qt.CheckState.Checked]
+        return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
 
     def _ticked(self, item: QStandardItem) -> None:
         """Its box alone was clicked: its question is the one to be seen."""

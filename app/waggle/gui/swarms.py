@@ -1,6 +1,8 @@
 """Swarms: where I am and where else I could be; joining by an invite, creating one, inviting others. Nothing joins by itself."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -19,13 +21,15 @@ from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_list import SwarmList
 from waggle.gui.swarm_views import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.try_view import TryView
-from waggle.gui.words import one_line, plural, told, tr, visible
+from waggle.gui.typed import take_along
+from waggle.gui.words import later, one_line, plural, told, tr, visible
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
 from waggle.protocol.gatherings import SwarmShown
 from waggle.protocol.state import State
 
 LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
+ASKING = later("Asking the computers that the link names; a few seconds.")
 LINK = re.compile(r"""waggle:[^\s<>"']+""")
 
 
@@ -56,6 +60,7 @@ class Swarms(Page):
         self._asked_of: object = None  # the Ready whose swarms were asked for
         self._unheard = False  # a link came before there was an engine to ask
         self._written_for: object = None  # how this computer could be reached when the invite was asked for
+        self._sheet: tuple[SwarmShown, Callable[[], str]] | None = None  # the one that was shown last, and who is there
         self._waiting, self._asked = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
         self._line = Line(look, role="small", tone="text_soft")
         self._join = Button(look, tr("Join by a link"), icon="gather")
@@ -121,10 +126,10 @@ class Swarms(Page):
             self._asked_of = state.ready
             self.commanded.emit(ListSwarms(id=new_id()))
         if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
-            self._show_sheet(state.looked.swarm, as_answered(state.looked))
+            self._show_sheet(state.looked.swarm, partial(as_answered, state.looked))
         if self._waiting == "create" and state.created is not None and state.created is not before.created:
             self._form.reset()
-            self._show_sheet(state.created.swarm, as_created())
+            self._show_sheet(state.created.swarm, as_created)
         if self._waiting == "invite" and state.invite is not before.invite:
             self._waiting = ""
         if self._views.currentIndex() == INVITE and not hindrance(state):
@@ -179,6 +184,23 @@ class Swarms(Page):
         self._which.mark(RACE - MODELS + 1)
         self.show_state(self._state, 0.0)
 
+    def go_on(self, before: Page) -> None:
+        """What is seen, what was typed, and the answer that is waited for."""
+        assert isinstance(before, Swarms)
+        self._state, self._asked_of, self._written_for = before._state, before._asked_of, before._written_for
+        self._form.go_on(before._form)
+        self.trying.go_on(before.trying)
+        self.race.go_on(before.race)
+        take_along(self._models, before._models)
+        self._link.setText(before._link.text())
+        self._say(tr(ASKING) if before._waiting == "look" else before._said.text(), str(before._said.property("tone")))
+        view = before._views.currentIndex()
+        if view == SHEET and before._sheet is not None:
+            self._made_sheet(*before._sheet)
+        self._turn_to(view)
+        self._which.mark(max(0, view - MODELS + 1))
+        self._waiting, self._asked, self._unheard = before._waiting, before._asked, before._unheard
+
     def show_replay(self) -> None:
         """There is no engine to ask."""
         self._models.show_replay()
@@ -231,15 +253,23 @@ class Swarms(Page):
         known = self._state.swarms.swarms if self._state.swarms else ()
         for one in known:
             if one.charter == charter:
-                self._show_sheet(one, as_remembered(one))
+                self._show_sheet(one, partial(as_remembered, one))
 
-    def _show_sheet(self, swarm: SwarmShown, about: str) -> None:
+    def _show_sheet(self, swarm: SwarmShown, about: Callable[[], str]) -> None:
+        made = self._made_sheet(swarm, about)
+        self._turn_to(SHEET)
+        self._which.mark(0)
+        self._ask_others.setVisible(False)
+        made.no.setFocus()  # a key that was pressed for what came before joins nothing
+
+    def _made_sheet(self, swarm: SwarmShown, about: Callable[[], str]) -> Sheet:
+        self._sheet = swarm, about
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         made = Sheet(
             self.look,
             swarm,
-            about=about,
+            about=about(),
             leaving=leaving,
             round_=self._state.round,
             why_not=told(self._fixed()),
@@ -248,10 +278,7 @@ class Swarms(Page):
         made.declined.connect(self.show_list)
         self._sheets.addWidget(made)
         self._sheets.addStretch(1)
-        self._turn_to(SHEET)
-        self._which.mark(0)
-        self._ask_others.setVisible(False)
-        made.no.setFocus()  # a key that was pressed for what came before joins nothing
+        return made
 
     def _fixed(self) -> str:
         return self._state.swarms.fixed if self._state.swarms else ""
@@ -322,7 +349,7 @@ class Swarms(Page):
             self._say(tr("Paste the link first."))
             return
         self._waiting, self._asked = "look", new_id()
-        self._say(tr("Asking the computers that the link names; a few seconds."), "soft")
+        self._say(tr(ASKING), "soft")
         self.commanded.emit(ReadInvite(id=self._asked, link=(link_of(link) or link)[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:

@@ -41,6 +41,13 @@ class TryView(QWidget):
         self.ask.show_state(state)
         self.chat.show_state(state)
 
+    def go_on(self, before: "TryView") -> None:
+        """Which of the two is seen, and all that is under way in both."""
+        self.ask.go_on(before.ask)
+        self.chat.go_on(before.chat)
+        self.which.mark(before.which.index)
+        self._turn_to(before.which.index)
+
     def show_replay(self) -> None:
         """There is no engine to ask."""
         self.ask.show_replay()
@@ -51,8 +58,11 @@ class TryView(QWidget):
         return any([self.ask.refused(words, command), self.chat.refused(words, command)])
 
     def _choose(self, index: int) -> None:
-        self._views.setCurrentIndex(index)
-        self.chat.tools.setVisible(index == 1)
+        self._turn_to(index)
         (self.ask, self.chat)[index].show_state(self.chat.state)
         if index == 1:
             self.chat.message.setFocus()
+
+    def _turn_to(self, index: int) -> None:
+        self._views.setCurrentIndex(index)
+        self.chat.tools.setVisible(index == 1)

@@ -88,6 +88,11 @@ class TurnBox(QWidget):
         self._note.setVisible(bool(turn.left_out))
         self._draw()
 
+    def go_on(self, before: "TurnBox") -> None:
+        """What was guessed of the same turn, and whether names are told."""
+        self.guess, self._revealed = before.guess, before._revealed
+        self._draw()
+
     def spoken(self) -> str:
         """Both answers, for whoever listens."""
         return " ".join(tile.spoken() for tile in self._tiles)
