@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -23,9 +24,11 @@ from waggle.gui.shell import Shell
 from waggle.gui.swarm_views import Sheet
 from waggle.gui.swarms import CREATE, JOIN, SHEET
 from waggle.gui.window import Window
+from waggle.gui.you import GOODBYE, IDENTITY
 from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.gatherings import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
+from waggle.protocol.person import BackupWritten
 from waggle.protocol.state import AnyEvent
 from waggle.protocol.talking import TurnGrew
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
@@ -229,3 +232,51 @@ def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Shell) ->
     shell.window.show_page("peers")
     assert shell.window.peers._chosen == "b"
     assert [row.row() for row in shell.window.peers._view.selectionModel().selectedRows()] == [1]
+
+
+def secrets(window: Window) -> list[str]:
+    return [field.text() for field in window.you.findChildren(QLineEdit) if field.echoMode() == QLineEdit.EchoMode.Password]
+
+
+def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -> None:
+    shell.window.show_page("you")
+    shell.window.you._acts[0].click()
+    identity = shell.window.you._identity
+    identity._path.setText("/somewhere/me.identity")
+    for field in (identity._words, identity._again):
+        field.setText("correct horse battery")
+    identity._go.click()
+    after = renew(shell, WAYS[0])
+    assert after.you._views.currentIndex() == IDENTITY
+    assert after.you._identity._path.text() == "/somewhere/me.identity"
+    assert secrets(after) == ["", ""]
+    tell(shell, BackupWritten(path="/somewhere/me.identity"))
+    assert after.you._identity._said.text().startswith("Written to /somewhere/me.identity")
+
+
+def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("")
+    shell.window.show_page("you")
+    shell.window.you.show_goodbye()
+    goodbye = shell.window.you._goodbye
+    goodbye._keeps[0].box.toggle()
+    chosen = goodbye.chosen()
+    goodbye._forward()
+    after = renew(shell, WAYS[0]).you
+    assert after._views.currentIndex() == GOODBYE
+    assert after._goodbye.chosen() == chosen
+    assert not after._goodbye._asked
+
+
+def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Shell) -> None:
+    """A page that is not seen takes nobody's focus."""
+    shell.window.show_page("you")
+    shell.window.you._acts[0].click()
+    shell.window.show_join("waggle://join?charter=cd")
+    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    for page in ("home", "settings"):
+        shell.window.show_page(page)
+        shell.choices.set({"window.text_percent": 130 if page == "home" else 100})
+        assert shell.window.page == page
+        focused = shell.window.focusWidget()
+        assert focused is None or shell.window.pages[page].isAncestorOf(focused) or focused is shell.window

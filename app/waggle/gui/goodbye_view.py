@@ -111,6 +111,12 @@ class GoodbyeView(QFrame):
         self._backup.setToolTip(no_backup)
         self._changed()
 
+    def go_on(self, before: "GoodbyeView") -> None:
+        """What was chosen of the same things; to remove them is asked again."""
+        known = {keep.kind: keep.box.isChecked() for keep in before._keeps}
+        for keep in self._keeps:
+            keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
+
     def chosen(self) -> frozenset[Kind]:
         return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
 

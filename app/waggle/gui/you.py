@@ -24,6 +24,7 @@ from waggle.gui.reading import Place, Rows, dress
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.share_card import picture
 from waggle.gui.tally import Due, tally
+from waggle.gui.typed import take_along
 from waggle.gui.words import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import Aha
@@ -62,6 +63,7 @@ class You(Page):
     def __init__(self, look: Look, home: paths.Home | None = None) -> None:
         super().__init__(look)
         self._state, self._home, self._leaving = State(), home, False
+        self._act: Act = "backup"  # with the identity, the last one
         self._due, self._days = Due(), tally(self._state)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
@@ -257,7 +259,22 @@ class You(Page):
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
 
+    def go_on(self, before: Page) -> None:
+        """What is seen, and what was typed and chosen there, but for a passphrase."""
+        assert isinstance(before, You)
+        self._state = before._state
+        self._as_table.setChecked(before._as_table.isChecked())
+        view = before._views.currentIndex()
+        if view == IDENTITY:
+            self._open(before._act)
+            take_along(self._identity, before._identity)
+        elif view == GOODBYE:
+            self.show_goodbye()
+            self._goodbye.go_on(before._goodbye)
+        self._leaving = before._leaving
+
     def _open(self, act: Act) -> None:
+        self._act = act
         self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
 
