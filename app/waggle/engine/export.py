@@ -23,7 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
         folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
         export.write(trained, folder)
         if arguments.folder:
-            sys.stdout.write(f"Written to {folder}: {trained.saved.round} rounds of training.\n")
+            count = trained.saved.round
+            sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
         if token:
             page = export.push(folder, arguments.push, token)
             sys.stdout.write(f"Pushed to {page}: a new model there is private until you make it public.\n")
