@@ -89,6 +89,15 @@ def test_a_link_that_stands_by_itself_is_an_invite(given):
     assert cli.parsed(given).invite == "waggle://join?x"
 
 
+@pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
+@pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
+def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.parsed([*before, "waggle://x", *behind])
+    assert left.value.code == 2
+    assert "nothing may stand behind a link" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
 def test_a_file_with_an_invite_is_found_from_any_folder(given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -102,7 +102,10 @@ def _refused(error: WaggleError, arguments: argparse.Namespace) -> int:
 def parsed(given: list[str]) -> argparse.Namespace:
     """What was asked for. A `--set` before the door holds behind it, and yields to one that stands there."""
     made = parser()
-    arguments = made.parse_args(_with_invite(given))
+    given = _with_invite(given)
+    if any(one.startswith("waggle:") for one in given[:-1]):  # what launches links may take words of theirs for more of ours
+        made.error("nothing may stand behind a link")
+    arguments = made.parse_args(given)
     if arguments.set_before and arguments.door not in (_window, _engine, _seed, _export, _fit, _selftest):
         made.error("--set would do nothing there")
     arguments.set = arguments.set_before + arguments.set
