@@ -1,5 +1,7 @@
 """Lines between window and engine."""
 
+import tracemalloc
+
 import pytest
 
 from waggle.errors import EngineError
@@ -45,6 +47,25 @@ def test_a_recording_skips_what_this_version_does_not_know(tmp_path):
     unknown = (b'{"type":"FromTheFuture"}', b"garbage", b'{"type":"CommandDone","id":"\xff"}', b'{"x":' * 5000)
     path.write_bytes(wire.line(events.CommandDone(id="1")) + b"\n".join(unknown) + b"\n")
     assert list(wire.recording(path)) == [events.CommandDone(id="1"), None, None, None, None]
+
+
+def test_a_line_of_a_recording_that_is_longer_than_any_is_skipped_and_never_whole_in_memory(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with path.open("wb") as file:
+        file.truncate(8 * wire.MAX_LINE)
+        file.seek(0, 2)
+        file.write(b"\n" + wire.line(events.CommandDone(id="1")))
+    tracemalloc.start()
+    assert list(wire.recording(path)) == [None, events.CommandDone(id="1")]
+    assert tracemalloc.get_traced_memory()[1] < 4 * wire.MAX_LINE
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("at", [-1.0, 1e300])
+def test_nothing_is_recorded_of_a_moment_that_no_system_can_print(tmp_path, at):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(wire.line(events.CommandDone(id="1", at=at)))
+    assert list(wire.recording(path)) == [None]
 
 
 @pytest.mark.parametrize("changed", [b'"group_size":2147483648', b'"group_size":-1', b'"group_size":1e9'])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.protocol.rules import Decision
+from waggle.protocol.rules import Decision, Moment
 from waggle.settings import Settings
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
@@ -25,7 +25,7 @@ GroupSize = Annotated[int, msgspec.Meta(ge=0, le=16)]
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     seq: int = 0
-    at: float = 0.0
+    at: Moment = 0.0
 
 
 # --- parts of events ---------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One finished round in figures. `reward` and `solved` are means over own completions, `external` counts groups."""
 
     round: int
-    at: float
+    at: Moment
     reward: float
     solved: Share  # of own completions with reward >= RIGHT
     seconds: float
@@ -98,7 +98,7 @@ class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
     """Right answers on reserved questions, sampled once each at temperature 1."""
 
     round: int
-    at: float
+    at: Moment
     right: int
     total: int
 
@@ -107,7 +107,7 @@ class Aha(msgspec.Struct, frozen=True, kw_only=True):
     """The first right answer in a specialty, and the peer whose right answer there was learned from last before it."""
 
     round: int
-    at: float
+    at: Moment
     specialty: str
     origin: str = ""  # empty: found alone
     name: str = ""
@@ -134,7 +134,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice = ""
     mean_reward: float = 0.0
     delay_ms: float | None = None
-    seen_at: float = 0.0
+    seen_at: Moment = 0.0
 
 
 # --- life of the engine ------------------------------------------------------------------------------------------

@@ -41,7 +41,12 @@ def command(text: bytes) -> AnyCommand:
 def recording(path: Path) -> Iterator[AnyEvent | None]:
     """The events of a recorded run, oldest first; None stands for a line that this version does not know."""
     with path.open("rb") as lines:
-        for text in lines:
+        while text := lines.readline(MAX_LINE + 1):
+            if len(text) > MAX_LINE:  # no engine of ours says so much at once
+                while text and not text.endswith(b"\n"):
+                    text = lines.readline(MAX_LINE + 1)
+                yield None
+                continue
             try:
                 yield _events.decode(text)
             except UNREADABLE:
