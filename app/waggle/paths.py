@@ -1,13 +1,18 @@
 """Where things lie: the folder of this person's data, the files that ship with Waggle, and the programs it consists of."""
 
 import errno
+import hashlib
 import os
+import stat
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
+
+LONGEST_SOCKET = 100  # systems allow about 104 bytes in a socket's name
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,46 @@ class Home:
         """The folder (0700) of the control socket."""
         return self.root / "control"
 
+    def socket(self, name: str) -> Path:
+        """Where a program of this home listens: in its own folder, or in a short private one when that name is too long.
+
+        Anybody may make a folder among temporary ones: see `is_private`.
+        """
+        path = self.control / name
+        if len(os.fsencode(path)) <= LONGEST_SOCKET:
+            return path
+        short = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{short}" / name
+
     def prepare(self) -> "Home":
         """Make the folders; raises OSError where the disk says no."""
         peers, marks = self.root / "known_peers", self.root / "marks"
         for folder in (self.root, self.checkpoints, self.events, self.charters, peers, marks, self.control):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user can put anything there; raises OSError where there is none."""
+    seen = folder.lstat()
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o077
+
+
+def put_new(path: Path, content: bytes) -> None:
+    """Write a new file, which this user alone may read; raises FileExistsError where there is one, and OSError."""
+    with open(path, "xb", opener=for_us) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:  # half of it is worth nothing
+            path.unlink(missing_ok=True)
+            raise
+
+
+def for_us(name: str, flags: int) -> int:
+    """An opener of files that others may not read where they are new."""
+    return os.open(name, flags, 0o600)
 
 
 def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:

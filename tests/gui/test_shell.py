@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +103,31 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Lo
         assert not [name for name in ("anna", "nas-kiel") if name in words]
     shiboken6.delete(shell)
     shiboken6.delete(window)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sockets have names there")
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        home = Home(tmp_path / ("x" * 90)).prepare()
+        place = home.socket("window.sock").parent
+        if taken:
+            place.mkdir()
+            place.chmod(0o777)
+        first, heard = OnlyOne(home.root), list[str]()
+        first.called.connect(heard.append)
+        assert first.claim()
+        assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if taken else (0o700, True))
+        with qtbot.captureExceptions():
+            asked = threading.Thread(target=lambda: heard.append(str(OnlyOne(home.root).call("waggle://join?x"))))
+            asked.start()
+            qtbot.waitUntil(lambda: not asked.is_alive(), timeout=20_000)
+        assert sorted(heard) == (["False"] if taken else ["True", "waggle://join?x"])
+        first.release()
+        assert not place.exists()
 
 
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:

@@ -1,5 +1,6 @@
 """The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -297,6 +298,7 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     assert qapp.clipboard().text() == LINK
     swarms.save_invite(tmp_path / "invite.waggle")
     assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
+    assert os.name == "nt" or not (tmp_path / "invite.waggle").stat().st_mode & 0o077, "it may hold the key of a private swarm"
     window.redraw()
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
 

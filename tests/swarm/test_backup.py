@@ -81,6 +81,7 @@ def test_a_backup_is_for_its_owner_alone_and_no_link_leads_it_elsewhere(tmp_path
     (tmp_path / "mine.txt.new").symlink_to(tmp_path / "dear.txt")
     backup.write(tmp_path / "mine.txt", fresh_identity(tmp_path, "me"), WORDS)
     assert (tmp_path / "dear.txt").read_text() == "something dear"
+    assert (tmp_path / "mine.txt.new").is_symlink(), "it is somebody's, too"
     assert stat.S_IMODE((tmp_path / "mine.txt").lstat().st_mode) == 0o600
 
 

@@ -2,12 +2,8 @@
 
 import asyncio
 import contextlib
-import hashlib
 import logging
-import os
 import socket
-import stat
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -15,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from waggle.engine import loopback
 from waggle.errors import EngineError, WaggleError
-from waggle.paths import Home
+from waggle.paths import Home, is_private
 from waggle.protocol import commands, events, wire
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
@@ -26,7 +22,6 @@ AGAIN_SECONDS = 60.0  # for an engine that starts again to leave the old swarm a
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 ANSWER_SECONDS = AGAIN_SECONDS + PAUSE_SECONDS + KNOCK  # whoever asks waits longer than the engine, and hears its own words
 LAST_SECONDS = 1.0  # for who is connected to read the last that an engine said
-LONGEST_PATH = 100  # systems allow about 104 bytes in a socket's name
 NOBODY = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
@@ -34,23 +29,17 @@ Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # begins to tell 
 
 
 def socket_path(home: Home) -> Path:
-    """Where a home's engine listens: in its own folder, or in a short private one when that name is too long."""
-    path = home.control / "engine.sock"
-    if len(os.fsencode(path)) <= LONGEST_PATH:
-        return path
-    name = hashlib.sha256(os.fsencode(home.root.resolve())).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{name}" / "engine.sock"
+    """Where a home's engine listens."""
+    return home.socket("engine.sock")
 
 
 def _private(home: Home) -> Path:
-    """The same, where nobody else can listen: anybody may make a folder among temporary ones. Raises EngineError, OSError."""
+    """The same, where nobody else can listen. Raises EngineError, OSError."""
     path = socket_path(home)
-    if path.parent != home.control:
-        seen = path.parent.lstat()
-        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
-            raise EngineError(
-                f"The folder {path.parent} is not yours alone.", "Remove it, or choose a folder with a shorter name with --home."
-            )
+    if path.parent != home.control and not is_private(path.parent):
+        raise EngineError(
+            f"The folder {path.parent} is not yours alone.", "Remove it, or choose a folder with a shorter name with --home."
+        )
     return path
 
 

@@ -5,6 +5,7 @@ The first is handed the invite link that the second came with.
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -12,10 +13,10 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from waggle.errors import UNREADABLE
+from waggle.paths import Home, is_private
 
 PATIENCE_MS = 2000
 MOST_BYTES = 8192  # an invite has 4096 characters at most
-LONGEST_NAME = 100  # systems allow about 104 bytes in a socket's name
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +34,7 @@ class OnlyOne(QObject):
     def __init__(self, folder: Path, parent: QObject | None = None, *, host: str = "") -> None:
         super().__init__(parent)
         which = "window-" + _short(host.encode()) if host else "window"
-        self._name = _name(folder, which)
+        self._folder, self._which = folder, which
         self._lock = QLockFile(str(folder / f"{which}.lock"))
         self._lock.setStaleLockTime(0)  # however long it is held: only the end of its process frees it
         self._server = QLocalServer(self)
@@ -47,8 +48,9 @@ class OnlyOne(QObject):
         """
         if not self._lock.tryLock(0) and not self._taken_over():
             return self._lock.error() != QLockFile.LockError.LockFailedError
-        QLocalServer.removeServer(self._name)  # of a window that was killed: the lock is ours, so nobody listens there
-        self._server.listen(self._name)
+        if name := _name(self._folder, self._which, make=True):
+            QLocalServer.removeServer(name)  # of a window that was killed: the lock is ours, so nobody listens there
+            self._server.listen(name)
         return True
 
     def _taken_over(self) -> bool:
@@ -59,7 +61,7 @@ class OnlyOne(QObject):
     def call(self, invite: str = "") -> bool:
         """Raise the first window; False when it does not answer."""
         socket = QLocalSocket()
-        socket.connectToServer(self._name)
+        socket.connectToServer(_name(self._folder, self._which))
         if not socket.waitForConnected(PATIENCE_MS):
             return False
         socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
@@ -70,6 +72,10 @@ class OnlyOne(QObject):
     def release(self) -> None:
         self._server.close()
         self._lock.unlock()
+        home = Home(self._folder)
+        if os.name != "nt" and (place := home.socket(f"{self._which}.sock").parent) != home.control:
+            with suppress(OSError):  # the engine listens there, too
+                place.rmdir()
 
     def _answer(self) -> None:
         while socket := self._server.nextPendingConnection():
@@ -103,12 +109,19 @@ def _listener(one: OnlyOne, socket: QLocalSocket) -> _Listener:
     return _Listener(one, socket)
 
 
-def _name(folder: Path, which: str) -> str:
-    """In the home's private folder of sockets where that is short enough; else, and on Windows, a name made from it."""
-    path = folder / "control" / f"{which}.sock"
-    if os.name != "nt" and len(os.fsencode(path)) <= LONGEST_NAME and path.parent.is_dir():
-        return str(path)
-    return f"waggle-{which}-" + _short(os.fsencode(folder.resolve()))
+def _name(folder: Path, which: str, *, make: bool = False) -> str:
+    """Among the sockets of the home; on Windows a name made from it. Empty where another user could listen."""
+    if os.name == "nt":
+        return f"waggle-{which}-" + _short(os.fsencode(folder.resolve()))
+    home = Home(folder)
+    path = home.socket(f"{which}.sock")
+    with suppress(OSError):  # there is no home, or it is there already
+        if make:
+            path.parent.mkdir(mode=0o700)
+    try:
+        return str(path) if path.parent == home.control or is_private(path.parent) else ""
+    except OSError:
+        return ""
 
 
 def _short(name: bytes) -> str:

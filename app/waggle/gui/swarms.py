@@ -23,6 +23,7 @@ from waggle.gui.swarm_views import Invitation, Sheet, as_answered, as_created, a
 from waggle.gui.try_view import TryView
 from waggle.gui.typed import take_along
 from waggle.gui.words import later, one_line, plural, told, tr, visible
+from waggle.paths import for_us
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
 from waggle.protocol.gatherings import SwarmShown
 from waggle.protocol.state import State
@@ -375,7 +376,8 @@ class Swarms(Page):
 
     def save_invite(self, path: Path) -> None:
         try:
-            path.write_text(f"{self._invitation.link}\n", encoding="utf-8")
+            with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
+                file.write(f"{self._invitation.link}\n")
         except OSError as error:  # the link is still on the screen
             self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""))
             return

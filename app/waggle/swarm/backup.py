@@ -71,12 +71,12 @@ def open_(blob: bytes, passphrase: str) -> Opened:
 
 def write(path: Path, who: Identity, passphrase: str) -> None:
     """Write the backup and read it again, so that it is known to open; raises IdentityError."""
-    if path.exists():
-        raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.")
     blob = seal(who, passphrase)
     try:
-        paths.put(path, blob, mode=0o600)
+        paths.put_new(path, blob)
         again = path.read_bytes()
+    except FileExistsError as error:
+        raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
     except OSError as error:
         raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
     if open_(again, passphrase).peer_id != who.peer_id:
