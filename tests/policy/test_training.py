@@ -220,7 +220,7 @@ def test_little_that_was_learned_in_fp32_is_not_lost_where_it_goes_on_in_bfloat1
     weights, moments = fine.state()
     step = 1e-2  # of the distance of two numbers in bfloat16, which is 1/128 or less of their size
     moved = {name: widened(before[name]) * np.float32(1 + step / 128) for name in weights}
-    fine.restore(moved, moments, 1)
+    fine.restore(dict(moved), moments, 1)
     checkpoint.save(tmp_path / "saved", fine, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
     coarse = TorchPolicy(folder, training=Training("lean", "bfloat16"))
     checkpoint.load_newest(tmp_path / "saved", coarse, "b")

@@ -50,9 +50,10 @@ class AdamW:
         return found
 
     def restore(self, weights: Mapping[str, mx.array], moments: Arrays, steps: int) -> None:
-        """Take moments over; where there are none of this kind, begin anew."""
+        """Take moments over, each out of what is given; where there are none of this kind, begin anew."""
         for name in weights:
             if steps and f"{KINDS[0]}.{name}" in moments:
-                self._moments[name] = (mx.array(moments[f"{KINDS[0]}.{name}"]), mx.array(moments[f"{KINDS[1]}.{name}"]))
+                first, second = (mx.array(moments.pop(f"{kind}.{name}")) for kind in KINDS)
+                self._moments[name] = first, second
                 self._steps[name] = steps
         mx.eval(self._moments)

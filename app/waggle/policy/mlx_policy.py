@@ -132,18 +132,18 @@ class MlxPolicy:
         return weights, moments
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state; raises ModelError when it belongs to another model, or MemoryShort."""
+        """Take over a saved state, each array out of the two, as TorchPolicy does. Raises ModelError, or MemoryShort."""
         for name, weight in self._trained.items():
             if name not in weights or weights[name].shape != weight.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name in self._trained:
-                self._trained[name] = mx.array(widened(weights[name]))
+                self._trained[name] = mx.array(widened(weights.pop(name)))
             self._optimiser = AdamW()
             self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
             self._critic = {}
             if CRITIC[0] in moments:
-                self._critic = {name: mx.array(moments[name]) for name in CRITIC}
+                self._critic = {name: mx.array(moments.pop(name)) for name in CRITIC}
                 self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
             mx.eval(self._trained, self._critic)
         self._steps = steps

@@ -97,8 +97,8 @@ class AdamW:
                 continue
             self._inner.state[parameter] = {
                 "step": torch.tensor(float(steps), dtype=torch.float32, device=parameter.device),
-                "exp_avg": torch.tensor(moments[f"exp_avg.{name}"], device=parameter.device),
-                "exp_avg_sq": torch.tensor(moments[f"exp_avg_sq.{name}"], device=parameter.device),
+                "exp_avg": torch.tensor(moments.pop(f"exp_avg.{name}"), device=parameter.device),
+                "exp_avg_sq": torch.tensor(moments.pop(f"exp_avg_sq.{name}"), device=parameter.device),
             }
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from waggle.policy.packing import BUCKETS, Bucket, Row, lay_out
 from waggle.rl.batch import Floats
 
+ALIGNED = 8  # numbers: of a mask whose rows begin elsewhere, CUDA keeps a copy of its own in every layer
+
 
 @dataclass(frozen=True)
 class _Grid:
@@ -71,5 +73,8 @@ def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
 
 def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype, times: int) -> _Grid:
     queries, keys, closed = (torch.from_numpy(part).to(device) for part in (bucket.queries, bucket.keys, ~bucket.sees))
-    mask = torch.zeros(closed.shape, device=device, dtype=precision).masked_fill_(closed, -torch.inf)
-    return _Grid(queries, keys, mask.repeat(1, times, 1)[:, None], bucket.rows)
+    rows, length, width = closed.shape
+    aligned = ALIGNED if device.type == "cuda" else 1
+    mask = torch.zeros((rows, length, -(-width // aligned) * aligned), device=device, dtype=precision)
+    mask[..., :width].masked_fill_(closed, -torch.inf)
+    return _Grid(queries, keys, mask.repeat(1, times, 1)[:, None, :, :width], bucket.rows)

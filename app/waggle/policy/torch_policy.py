@@ -48,6 +48,8 @@ class TorchPolicy:
     ) -> None:
         self.training = training or Training()
         self._device = torch.device(device)
+        if self._device.type == "cuda":  # cuDNN's attention plans anew for every length and keeps each plan, and may give NaN
+            torch.backends.cuda.enable_cudnn_sdp(False)
         with memory_errors():
             self._model = CausalLM(folder, self._device, self.training)
             self._parameters = self._model.trained
@@ -163,22 +165,22 @@ class TorchPolicy:
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state; raises ModelError when it belongs to another model, or MemoryShort.
+        """Take over a saved state, each array out of the two; raises ModelError when it belongs to another model, or MemoryShort.
 
-        Moments of another optimiser are left.
+        Else there would be two of everything at once, which is more than learning takes. Moments of another optimiser are left.
         """
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name, parameter in self._parameters.items():
-                parameter.copy_(_tensor(_fitted(weights[name], parameter, name, steps)))
+                parameter.copy_(_tensor(_fitted(weights.pop(name), parameter, name, steps)))
             self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
             self._drop_critic()
             if "critic.weight" in moments:
                 critic = self._make_critic()
                 for name, parameter in critic.items():
-                    parameter.copy_(torch.from_numpy(moments[name]))
+                    parameter.copy_(torch.from_numpy(moments.pop(name)))
                 self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
         self._steps = steps
 

@@ -81,3 +81,12 @@ def test_adapters_begin_as_nothing_and_can_be_added_to_the_weights_for_good(back
     plain.restore(whole, moments, 0)
     for one, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True):
         np.testing.assert_allclose(one, other, atol=10 * backend.logp)
+
+
+def test_what_is_taken_over_is_there_once_only(backend, llama):
+    """Else a model that fits while it learns would not when it goes on from what was saved."""
+    policy = backend.open(llama)
+    policy.step(returning(batches()), StepParams(learning_rate=1e-3))
+    weights, moments = policy.state()
+    backend.open(llama).restore(weights, moments, 1)
+    assert (weights, set(moments)) == ({}, {"steps", "critic.steps"})
