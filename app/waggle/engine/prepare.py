@@ -203,12 +203,15 @@ async def _restored(
 ) -> tuple[checkpoint.Saved | None, int | None]:
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
 
+    def work_a_part() -> None:
+        gate.percent = share_of_time(computer(), opened.device)
+
     def pause_point() -> None:
         """Learning a journal again may take hours: the share of the time is that of now."""
-        gate.percent = share_of_time(computer(), opened.device)
+        work_a_part()
         gate()
 
-    pause_point()
+    work_a_part()
     told = partial(_tell_replay, teller)
     load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
