@@ -22,23 +22,31 @@ class _Idle(Structure):
 
 
 @cache
-def _libraries() -> tuple[Any, Any] | None:
+def _screen() -> Any | None:
     try:
-        screen, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
+        screen = ctypes.CDLL("libX11.so.6")
     except OSError:
         return None
     screen.XOpenDisplay.restype = c_void_p
     screen.XDefaultRootWindow.restype = screen.XInternAtom.restype = c_ulong
-    saver.XScreenSaverAllocInfo.restype = POINTER(_Idle)
     screen.XSetErrorHandler(_unheard)
-    return screen, saver
+    return screen
 
 
-def ask(question: Callable[[Any, Any, c_void_p], Answer | None]) -> Answer | None:
-    """The answer of the screen of this session; None where there is none."""
-    if not os.environ.get("DISPLAY") or (libraries := _libraries()) is None:
+@cache
+def _saver() -> Any | None:
+    try:
+        saver = ctypes.CDLL("libXss.so.1")
+    except OSError:  # not every system has it
         return None
-    screen, saver = libraries
+    saver.XScreenSaverAllocInfo.restype = POINTER(_Idle)
+    return saver
+
+
+def ask(question: Callable[[Any, c_void_p], Answer | None]) -> Answer | None:
+    """The answer of the screen of this session; None where there is none."""
+    if not os.environ.get("DISPLAY") or (screen := _screen()) is None:
+        return None
     opened = screen.XOpenDisplay(None)
     if not opened:
         return None
@@ -46,12 +54,14 @@ def ask(question: Callable[[Any, Any, c_void_p], Answer | None]) -> Answer | Non
     if hasattr(screen, "XSetIOErrorExitHandler"):
         screen.XSetIOErrorExitHandler(display, _outlived, None)
     try:
-        return question(screen, saver, display)
+        return question(screen, display)
     finally:
         screen.XCloseDisplay(display)
 
 
-def idle_seconds(screen: Any, saver: Any, display: c_void_p) -> float | None:
+def idle_seconds(screen: Any, display: c_void_p) -> float | None:
+    if (saver := _saver()) is None:
+        return None
     found = saver.XScreenSaverAllocInfo()
     known = saver.XScreenSaverQueryInfo(display, c_ulong(screen.XDefaultRootWindow(display)), found)
     seconds = found.contents.idle / 1000 if known else None
@@ -59,7 +69,7 @@ def idle_seconds(screen: Any, saver: Any, display: c_void_p) -> float | None:
     return seconds
 
 
-def full_screen(screen: Any, _saver: Any, display: c_void_p) -> bool | None:
+def full_screen(screen: Any, display: c_void_p) -> bool | None:
     """Whether the active window says that it fills the screen; None where no window manager keeps such books."""
     root = c_ulong(screen.XDefaultRootWindow(display))
     active = _property(screen, display, root, b"_NET_ACTIVE_WINDOW")
