@@ -25,6 +25,7 @@ LOOK_SECONDS = 0.1  # between two looks at what a child has taken: ordinary text
 STARVED = 0.1  # of the time that it was given: who had less of the processor was not too slow
 ROOM = 4096  # bytes that the pipe of any system takes although nobody reads
 GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
+UNSEEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a service's child would be given a console to look at
 KILL = 9  # the number of SIGKILL, which Windows does not name
 
 Reply = TypeVar("Reply")
@@ -47,7 +48,9 @@ class Child(Generic[Reply]):
 
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
-        self.process = subprocess.Popen(paths.program(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self.process = subprocess.Popen(
+            paths.program(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
+        )
         self._decode = read
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"replies of {module}", daemon=True).start()
