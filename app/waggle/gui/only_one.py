@@ -65,7 +65,8 @@ class OnlyOne(QObject):
         if not socket.waitForConnected(PATIENCE_MS):
             return False
         socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
-        heard = socket.waitForBytesWritten(PATIENCE_MS) and socket.waitForReadyRead(PATIENCE_MS)
+        said = socket.waitForBytesWritten(PATIENCE_MS)
+        heard = said and (socket.bytesAvailable() > 0 or socket.waitForReadyRead(PATIENCE_MS))  # it may have answered meanwhile
         socket.abort()
         return heard
 

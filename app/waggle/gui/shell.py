@@ -3,7 +3,7 @@
 import sys
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
 from waggle import paths
@@ -25,6 +25,7 @@ from waggle.protocol.state import State
 from waggle.settings import Settings, Value
 
 Source = EngineProcess | Replay
+FRAME = QSize(16, 96)  # a window's own, and the task bar of a system that does not say what it takes
 GONE = ("problem", "stopped")  # phases in which nobody answers
 
 
@@ -79,7 +80,8 @@ class Shell(QObject):
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
         """Show the window where it stood; at the very first start, the few questions that come before everything."""
-        self.window.restoreGeometry(self._kept.geometry_bytes)
+        if not self.window.restoreGeometry(self._kept.geometry_bytes):
+            self._fit()
         self.window.show_page(page or self._kept.page)
         self._asking = first
         if first:
@@ -90,6 +92,11 @@ class Shell(QObject):
             self.tray.show_questions()
         self.window.show()
         self.tray.show()
+
+    def _fit(self) -> None:
+        """A window that never stood anywhere is no larger than there is room for, its frame and a task bar beside it."""
+        screen = self.window.screen().availableGeometry().size()
+        self.window.resize(self.window.size().boundedTo(screen - FRAME))
 
     def start(self) -> None:
         """Let events come: from an engine, or from a recording."""
