@@ -8,7 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from waggle import resuming
+from waggle import cuda_pack, resuming
+from waggle.engine import updates
+from waggle.errors import CudaError, ModelError, UpdateError
+from waggle.policy import hub
 from waggle.resuming import PIECE
 
 CONTENT = os.urandom(5 * PIECE)
@@ -78,3 +81,19 @@ def test_what_is_shorter_than_said_is_left_to_its_sum(tmp_path: Path) -> None:
     resuming.fetch(part, len(CONTENT) + 1, server(said, breaks_after=len(CONTENT) + 1), lambda _: None)
     assert part.stat().st_size == len(CONTENT)
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://127.0.0.1:9", "socks4://127.0.0.1:9", "socks://127.0.0.1:9", "nonsense://127.0.0.1:9"]
+)
+def test_a_proxy_that_nobody_here_can_go_through_is_said_whatever_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    wheel = cuda_pack.Wheel(url="https://example.org/torch.whl", size=1, sha256="0" * 64)
+    with pytest.raises(ModelError, match="proxy cannot be used"):
+        hub.fetch("owner/name", tmp_path, lambda here, total: None, warn=print)
+    with pytest.raises(CudaError, match="proxy cannot be used"):
+        cuda_pack._get(wheel, tmp_path / "part", lambda came: None)
+    with pytest.raises(UpdateError, match="proxy cannot be used"):
+        updates.fetch("https://example.org/feed.json")

@@ -179,6 +179,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
     import httpx2
 
+    resuming.require_way_out(CudaError)
     for _ in range(2):
         try:
             resuming.fetch(part, wheel.size, partial(_asked, wheel), progress)

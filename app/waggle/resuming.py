@@ -17,6 +17,19 @@ TRIES = 3  # in a row that brought not one byte
 Ask = Callable[[dict[str, str]], "AbstractContextManager[httpx2.Response]"]
 
 
+def require_way_out(kind: Callable[[str, str], Exception]) -> None:
+    """Raise an error of this kind where the system names a proxy that nobody here can go through: SOCKS, or none at all."""
+    import httpx2
+
+    try:
+        httpx2.Client().close()
+    except (ImportError, ValueError, httpx2.InvalidURL) as error:
+        raise kind(
+            "This computer's network proxy cannot be used.",
+            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
+        ) from error
+
+
 def fetch(part: Path, size: int, ask: Ask, progress: Callable[[int], None]) -> None:
     """Ask until `size` bytes are in `part`, told as they come; a connection that breaks is made again.
 

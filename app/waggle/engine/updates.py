@@ -17,7 +17,7 @@ from typing import Annotated
 
 import msgspec
 
-from waggle import __version__, paths
+from waggle import __version__, paths, resuming
 from waggle.errors import UNREADABLE, UpdateError
 
 DOMAIN = b"waggle/updates/1\0"  # what this key signs is never mistaken for anything else
@@ -119,6 +119,7 @@ def fetch(url: str) -> bytes:
 
     if not url.startswith("https://"):
         raise UpdateError("The address of the list of versions is not https.", "Look where you got this Waggle.")
+    resuming.require_way_out(UpdateError)
     content = b""
     try:
         with httpx2.stream("GET", url, timeout=SECONDS, follow_redirects=False) as response:

@@ -111,6 +111,7 @@ def fetch(
     from filelock import FileLock, Timeout
     from huggingface_hub.errors import RepositoryNotFoundError
 
+    resuming.require_way_out(ModelError)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:

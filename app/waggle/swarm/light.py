@@ -15,6 +15,7 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
 from waggle.errors import CharterError, SwarmError
+from waggle.resuming import require_way_out
 from waggle.swarm import greeting
 from waggle.swarm.address import is_gateway
 from waggle.swarm.admission import Admission
@@ -75,13 +76,8 @@ async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None
 
 def _client() -> httpx2.AsyncClient:
     """Goes to the web by the way that the system names; raises SwarmError."""
-    try:
-        return httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"})
-    except (ImportError, ValueError, httpx2.InvalidURL) as error:  # a SOCKS proxy, or something that is none
-        raise SwarmError(
-            "This computer's network proxy cannot be used.",
-            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
-        ) from error
+    require_way_out(SwarmError)
+    return httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"})
 
 
 def _pinned(address: str) -> tuple[str, bytes]:
