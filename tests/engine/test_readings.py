@@ -141,6 +141,35 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
         os.close(ready)
 
 
+@pytest.mark.parametrize(
+    ("said", "screen"),
+    [
+        ('as 3 "LANG=C.UTF-8" "DISPLAY=:0" "XAUTHORITY=/run/user/1000/x"', {"DISPLAY": ":0", "XAUTHORITY": "/run/user/1000/x"}),
+        ('as 2 "WAYLAND_DISPLAY=wayland-0" "NOT_DISPLAY=:1"', {"WAYLAND_DISPLAY": "wayland-0"}),
+        ('as 1 "DISPLAY="', {}),
+        ("as 0", {}),
+        ("", {}),
+    ],
+)
+def test_the_screen_that_systemd_was_told_of_is_understood(said, screen):
+    assert linux.screen_of(said) == screen
+
+
+@ONLY_LINUX
+def test_a_service_that_was_there_first_hears_of_the_screen_of_whoever_logs_in_and_of_the_next(tmp_path, monkeypatch):
+    for name in linux.SCREEN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(linux, "SECONDS", 60.0)
+    monkeypatch.setattr(linux, "LOOK_S", 0.0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(linux, "_screen", linux._Screen())
+    bus = tmp_path / "busctl"
+    for environment, idle in (("as 0", None), ('as 1 "WAYLAND_DISPLAY=wayland-0"', 600.0), ("as 0", None)):
+        bus.write_text(f"#!/bin/sh\ncase \"$*\" in *systemd1*) echo '{environment}';; *) echo t 600000;; esac\n")
+        bus.chmod(0o755)
+        assert linux.idle_seconds() == idle
+
+
 def test_without_a_screen_nothing_is_told():
     environment = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
     code = "from waggle.engine.readings import linux; print(linux.idle_seconds(), linux.full_screen())"

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from waggle.engine.readings import x11
@@ -16,13 +17,42 @@ METERED = ("--system", "get-property", "org.freedesktop.NetworkManager", "/org/f
            "org.freedesktop.NetworkManager", "Metered")  # fmt: skip
 
 
+SESSION = ("--user", "get-property", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+           "Environment")  # fmt: skip
+SCREEN = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY")
+LOOK_S = 60.0  # between two looks for the screen of whoever has logged in
+
+
+class _Screen:
+    """Which screen this session has. A service is there before anybody has logged in, and hears of none by itself."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}
+        self._looked_at = -LOOK_S
+
+    def look(self) -> None:
+        is_told = any(os.environ.get(name) and name not in self._found for name in SCREEN[:2])
+        if is_told or time.monotonic() - self._looked_at < LOOK_S:
+            return
+        self._looked_at = time.monotonic()
+        for name in self._found:
+            os.environ.pop(name, None)
+        self._found = screen_of(_bus(*SESSION))
+        os.environ.update(self._found)
+
+
+_screen = _Screen()
+
+
 def idle_seconds() -> float | None:
+    _screen.look()
     if os.environ.get("WAYLAND_DISPLAY"):  # X11 then hears only of X11's own windows
         return milliseconds_of(_bus(*IDLE))
     return x11.ask(x11.idle_seconds)
 
 
 def full_screen() -> bool | None:
+    _screen.look()
     return None if os.environ.get("WAYLAND_DISPLAY") else x11.ask(x11.full_screen)
 
 
@@ -52,6 +82,11 @@ def milliseconds_of(said: str) -> float | None:
     """`t 61234` in seconds."""
     found = re.fullmatch(r"t (\d+)", said.strip())
     return int(found.group(1)) / 1000 if found else None
+
+
+def screen_of(said: str) -> dict[str, str]:
+    """What systemd's manager of this user was told of a screen: `as 2 "LANG=C.UTF-8" "DISPLAY=:0"`."""
+    return {name: value for name, value in re.findall(r'"(\w+)=([^"\\]*)"', said) if name in SCREEN and value}
 
 
 def metered_of(said: str) -> bool | None:
