@@ -102,10 +102,9 @@ def _refused(error: WaggleError, arguments: argparse.Namespace) -> int:
 def parsed(given: list[str]) -> argparse.Namespace:
     """What was asked for. A `--set` before the door holds behind it, and yields to one that stands there."""
     made = parser()
-    given = _with_invite(given)
     if any(one.startswith("waggle:") for one in given[:-1]):  # what launches links may take words of theirs for more of ours
         made.error("nothing may stand behind a link")
-    arguments = made.parse_args(given)
+    arguments = made.parse_args(_with_invite(given))
     if arguments.set_before and arguments.door not in (_window, _engine, _seed, _export, _fit, _selftest):
         made.error("--set would do nothing there")
     arguments.set = arguments.set_before + arguments.set
@@ -117,8 +116,7 @@ def _with_invite(given: list[str]) -> list[str]:
     at = 0
     while at < len(given) and given[at].startswith("--"):  # an option of the window, and its value
         at += 1 if "=" in given[at] else 2
-    stands = at < len(given) and _is_invite(given[at])
-    return [*given[:at], "--invite", *given[at:]] if stands else given
+    return [*given[:at], "--invite", *given[at:]] if any(map(_is_invite, given[at : at + 1])) else given
 
 
 def _is_invite(argument: str) -> bool:
