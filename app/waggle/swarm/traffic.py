@@ -12,6 +12,28 @@ WAITS_S = 300.0  # for which somebody who was given nothing holds the others to 
 OUT, IN, TOLD, READ, LODGED = range(5)
 
 
+class _Turns:
+    """Who had a part gives way to those who had none, until that is paid for; not to its like."""
+
+    def __init__(self) -> None:
+        self._had: dict[bytes, float] = {}  # until when that is paid for
+        self._waiting: dict[bytes, float] = {}  # until when others give way for it
+
+    def forgive(self) -> None:
+        self._had.clear()
+
+    def may(self, source: bytes, now: float) -> bool:
+        self._had, self._waiting = _lasting(self._had, now), _lasting(self._waiting, now)
+        return not (source in self._had and self._waiting.keys() - self._had.keys())
+
+    def wait(self, source: bytes, now: float) -> None:
+        self._waiting[source] = now + WAITS_S
+
+    def take(self, source: bytes, until: float) -> None:
+        self._waiting.pop(source, None)
+        self._had[source] = until
+
+
 class Traffic:
     """Sums of the last five seconds. Belongs to one thread.
 
@@ -22,15 +44,14 @@ class Traffic:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
         self._limit: float | None = None
-        self._waiting: dict[bytes, float] = {}  # who was given no payload, until when others give way for it
-        self._queued: dict[bytes, float] = {}  # who could leave nothing here, likewise
+        self._given, self._left = _Turns(), _Turns()  # payloads that went to a source, and that one left here
         self._forgive()
 
     def _forgive(self) -> None:
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
         self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
-        self._given: dict[bytes, float] = {}  # who was given a payload, likewise
-        self._left: dict[bytes, float] = {}  # who left one here, likewise
+        self._given.forgive()
+        self._left.forgive()
 
     @property
     def limit(self) -> float | None:
@@ -47,9 +68,8 @@ class Traffic:
         """Count bytes that went out to this source, and take them from what may go out next."""
         self._moved.append((self._clock(), size, 0))
         self._pay(OUT, size)
-        self._waiting.pop(to, None)
         if self.limit is not None:
-            self._given[to] = self._clock() + size / (SOURCE * self.limit)
+            self._given.take(to, self._clock() + size / (SOURCE * self.limit))
 
     def received(self, size: int) -> None:
         """Count bytes that came in."""
@@ -57,11 +77,9 @@ class Traffic:
 
     def may_send(self, to: bytes) -> bool:
         """Whether anything may go out to this source now: whoever asks most often must not have it all while others wait."""
-        self._given, self._waiting = self._lasting(self._given), self._lasting(self._waiting)
-        others = self._waiting.keys() - self._given.keys()  # who had its part gives way to those who had none, not to its like
-        if self.limit is None or (self._may(OUT, 0) and not (to in self._given and others)):
+        if self.limit is None or (self._given.may(to, self._clock()) and self._may(OUT, 0)):
             return True
-        self._waiting[to] = self._clock() + WAITS_S
+        self._given.wait(to, self._clock())
         return False
 
     def may_receive(self) -> bool:
@@ -74,7 +92,7 @@ class Traffic:
 
     def may_tell(self, source: bytes, size: int) -> bool:
         """Whether so much of the directory may go out to whoever this is now; it is then taken from what may go out next."""
-        self._told = self._lasting(self._told)
+        self._told = _lasting(self._told, self._clock())
         if source in self._told or not self._may_in_part(TOLD, OUT, size):
             return False
         if self.limit is not None:
@@ -82,19 +100,14 @@ class Traffic:
         return True
 
     def may_lodge(self, source: bytes, size: int) -> bool:
-        """Whether so much may come from light clients here now; it is then taken from what may come next.
-
-        Who left something gives way to those who could leave nothing, until that is paid for.
-        """
-        self._left, self._queued = self._lasting(self._left), self._lasting(self._queued)
-        others = self._queued.keys() - self._left.keys()
-        if (source in self._left and others) or not self._may_in_part(LODGED, IN, size):
-            self._queued[source] = self._clock() + WAITS_S
-            return False
-        self._queued.pop(source, None)
-        if self.limit is not None:
-            self._left[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
-        return True
+        """Whether so much may come from light clients here now; it is then taken from what may come next."""
+        if self.limit is None:
+            return True
+        if self._left.may(source, self._clock()) and self._may_in_part(LODGED, IN, size):
+            self._left.take(source, self._clock() + size / (SOURCE * DIRECTORY * self.limit))
+            return True
+        self._left.wait(source, self._clock())
+        return False
 
     def may_read(self) -> bool:
         """Whether the directory may be looked into now."""
@@ -104,9 +117,6 @@ class Traffic:
         """Take what came of the directory from what may come next."""
         self._pay(READ, size / DIRECTORY)
         self._pay(IN, size)
-
-    def _lasting(self, until: dict[bytes, float]) -> dict[bytes, float]:
-        return {each: end for each, end in until.items() if end > self._clock()}
 
     def _may_in_part(self, part: int, way: int, size: int) -> bool:
         if not self._may(part, size / DIRECTORY):
@@ -134,3 +144,7 @@ class Traffic:
             self._moved.popleft()
         up = sum(sent for _, sent, _ in self._moved)
         return up / WINDOW_S, sum(received for _, _, received in self._moved) / WINDOW_S
+
+
+def _lasting(until: dict[bytes, float], now: float) -> dict[bytes, float]:
+    return {each: end for each, end in until.items() if end > now}
