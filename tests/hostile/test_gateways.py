@@ -348,6 +348,13 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
         way.abort()
 
 
+async def let_in(connection: ServerConnection, who: Identity, charter: Charter) -> None:
+    """As a gateway of this swarm does it."""
+    await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, who.peer_id, charter.digest, bytes(32))))
+    hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
+    await connection.send(who.sign(PROOF, hello.signature))
+
+
 async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,9 +363,7 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
     pings = Frame(Opcode.PING, bytes(125)).serialize(mask=False) * 1000
 
     async def ping(connection: ServerConnection) -> None:
-        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, hostile.peer_id, charter.digest, bytes(32))))
-        hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
-        await connection.send(hostile.sign(PROOF, hello.signature))
+        await let_in(connection, hostile, charter)
         way = connection.transport
         way.pause_reading()
         for _ in range(8 * web.MAX_UNREAD // len(pings)):
@@ -393,9 +398,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
     hostile, ear = fresh_identity(tmp_path, "hostile"), Ear()
 
     async def read_nothing(connection: ServerConnection) -> None:
-        await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, hostile.peer_id, charter.digest, bytes(32))))
-        hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
-        await connection.send(hostile.sign(PROOF, hello.signature))
+        await let_in(connection, hostile, charter)
         connection.transport.pause_reading()
         await full.wait()
         connection.protocol.send_close(1000)
