@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from end_to_end.programs import Engine, running
@@ -33,8 +34,14 @@ def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_en
     home = tmp_path / "home"
     with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as engine:
         engine.wait(events.RoundCompleted, SOON)
-        values = {"when.not_while": ("Waggle-Game.exe",), "computer.cpu_percent": 50, "computer.threads": 1}
+        values = {
+            "when.not_while": ("Waggle-Game.exe",),
+            "computer.cpu_percent": 50,
+            "computer.threads": 1,
+            "computer.priority": "low",
+        }
         assert isinstance(engine.command(commands.ChangeSettings, values=values), events.CommandDone)
+        assert psutil.Process(engine.process.pid).nice() == 10
         assert settings.read(home / "settings.toml").computer.cpu_percent == 50
         refused = engine.command(commands.ChangeSettings, values={"when.idle_minutes": 9999})
         assert isinstance(refused, events.CommandRefused)

@@ -182,7 +182,8 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
         lifecycle.change_settings = choices.change
-        choices.applied += [lambda now: lifecycle.follow(now.when), _prioritise]
+        choices.applied.append(lambda now: lifecycle.follow(now.when))
+        choices.apply_to(_prioritise)
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
