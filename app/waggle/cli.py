@@ -116,7 +116,8 @@ def _with_invite(given: list[str]) -> list[str]:
     at = 0
     while at < len(given) and given[at].startswith("--"):  # an option of the window, and its value
         at += 1 if "=" in given[at] else 2
-    return [*given[:at], "--invite", *given[at:]] if any(map(_is_invite, given[at : at + 1])) else given
+    stands = at < len(given) and _is_invite(given[at])
+    return [*given[:at], "--invite", *given[at:]] if stands else given
 
 
 def _is_invite(argument: str) -> bool:
@@ -176,7 +177,6 @@ def parser() -> argparse.ArgumentParser:
 
     _with_models(doors)
     _looking(doors)
-
     _about_the_program(doors)
 
     lab = doors.add_parser("lab", help="experiments and recipes")

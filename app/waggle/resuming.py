@@ -1,4 +1,4 @@
-"""A file fetched in as many requests as it takes: what has come stays, and only the rest is asked for."""
+"""Fetches a file in as many requests as it takes: what has come stays, only the rest is asked for. Says where there is no way."""
 
 import os
 import time

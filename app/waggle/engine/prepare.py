@@ -193,25 +193,20 @@ def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) ->
 
 
 async def _restored(
-    home: paths.Home,
-    opened: Opened,
-    base: str,
-    policy_thread: ThreadPoolExecutor,
-    teller: Teller,
-    gate: Gate,
+    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate,
     computer: Callable[[], Computer],
-) -> tuple[checkpoint.Saved | None, int | None]:
+) -> tuple[checkpoint.Saved | None, int | None]:  # fmt: skip
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
 
-    def work_a_part() -> None:
-        gate.percent = share_of_time(computer(), opened.device)
+    def share() -> int:
+        return share_of_time(computer(), opened.device)
 
     def pause_point() -> None:
         """Learning a journal again may take hours: the share of the time is that of now."""
-        work_a_part()
+        gate.percent = share()
         gate()
 
-    work_a_part()
+    gate.percent = share()
     told = partial(_tell_replay, teller)
     load = partial(keeping.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=told)
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)

@@ -116,13 +116,13 @@ def _name(folder: Path, which: str, *, make: bool = False) -> str:
         return f"waggle-{which}-" + _short(os.fsencode(folder.resolve()))
     home = Home(folder)
     path = home.socket(f"{which}.sock")
-    with suppress(OSError):  # there is no home, or it is there already
-        if make:
+    if make:
+        with suppress(OSError):  # there is no home, or it is there already
             path.parent.mkdir(mode=0o700)
-    try:
-        return str(path) if path.parent == home.control or is_private(path.parent) else ""
-    except OSError:
-        return ""
+    with suppress(OSError):
+        if path.parent == home.control or is_private(path.parent):
+            return str(path)
+    return ""
 
 
 def _short(name: bytes) -> str:

@@ -35,9 +35,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     # Who gives the payload out instead of the origin, which cannot be called.
     via: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=2)] = ()
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
-    sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = (
-        b""  # sha256 of its newest answer sheet; empty: it publishes none
-    )
+    # Sha256 of its newest answer sheet; empty: it publishes none.
+    sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = b""
 
     @property
     def expires_at(self) -> float:
