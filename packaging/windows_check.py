@@ -81,10 +81,7 @@ def works(others: tuple[str, ...], *command: str) -> bool:
 
 
 def main() -> int:
-    window, learning = (
-        ("PySide6.QtWidgets", "PySide6.QtSvg", "pyqtgraph", "qasync"),
-        ("torch", "transformers.models.llama.modeling_llama"),
-    )
+    window, learning = ("PySide6.QtWidgets", "PySide6.QtSvg", "pyqtgraph", "qasync"), ("torch",)
     tried = (
         works((*window, *learning), "-c", "import windows_check; windows_check.imports()")
         and works(learning, "-m", "waggle", "selftest")

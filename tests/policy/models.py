@@ -1,9 +1,12 @@
 """Small random models of every architecture that is supported, for tests."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+from waggle.policy.torch_policy import TorchPolicy
 
 LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -44,3 +47,13 @@ def make_model(kind: str, folder: Path, *, tied: bool = True, inner: int = 48) -
             torch.nn.init.normal_(parameter, std=0.1)
     model.save_pretrained(folder)
     return folder
+
+
+def as_transformers(policy: TorchPolicy, folder: Path) -> Any:
+    """transformers' own model of a folder, with the very weights of a policy."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for name, parameter in policy._model.weights.items():
+        module, _, kind = name.rpartition(".")
+        setattr(model.get_submodule(module), kind, parameter)
+    model.tie_weights()
+    return model

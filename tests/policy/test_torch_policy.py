@@ -1,18 +1,18 @@
 """The torch policy against plain autograd on separate sequences, for every architecture."""
 
 import ctypes
-import json
 import os
 import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from policy.models import KINDS, make_model
+from policy.models import KINDS, as_transformers, make_model
 from waggle.errors import MemoryShort, ModelError
 from waggle.policy import causal_lm, decoding, torch_packing, torch_product
 from waggle.policy.torch_memory import memory_errors
@@ -41,6 +41,11 @@ def policy(request, tmp_path) -> TorchPolicy:
 
 
 @pytest.fixture
+def plain(policy, tmp_path) -> Any:
+    return as_transformers(policy, tmp_path)
+
+
+@pytest.fixture
 def llama(tmp_path) -> TorchPolicy:
     return TorchPolicy(make_model("llama", tmp_path))
 
@@ -55,10 +60,10 @@ def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **p
     return policy.sample(some, noise, SampleParams(max_new=12, stop=STOP, **params))
 
 
-def separate_logprobs(policy: TorchPolicy, prompt, tokens) -> torch.Tensor:
+def separate_logprobs(model, prompt, tokens) -> torch.Tensor:
     """The plain way: one sequence, no cache, no packing."""
     ids = torch.tensor(np.concatenate([prompt, tokens]), dtype=torch.long)[None]
-    scores = torch.log_softmax(policy._model.holder(input_ids=ids).logits[0, :-1], -1)
+    scores = torch.log_softmax(model(input_ids=ids).logits[0, :-1], -1)
     return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
 
 
@@ -72,13 +77,13 @@ def batch_of(prompt, row, returns: float | None = None) -> GroupBatch:
     return GroupBatch(prompt, completions, advantage, weight, returns=wanted)
 
 
-def test_sampling_logprobs_and_plain_recomputation_agree(policy):
+def test_sampling_logprobs_and_plain_recomputation_agree(policy, plain):
     for prompt, row in zip(prompts(), sample(policy, prompts()), strict=True):
         (flat,) = policy.logprobs([batch_of(prompt, row)], 1.0)
         for one, packed in zip(row, np.split(flat, np.cumsum([len(one.tokens) for one in row])[:-1]), strict=True):
-            plain = separate_logprobs(policy, prompt, one.tokens).detach().numpy()
-            np.testing.assert_allclose(packed, plain, atol=2e-5)
-            np.testing.assert_allclose(one.logp, plain, atol=2e-5)
+            expected = separate_logprobs(plain, prompt, one.tokens).detach().numpy()
+            np.testing.assert_allclose(packed, expected, atol=2e-5)
+            np.testing.assert_allclose(one.logp, expected, atol=2e-5)
 
 
 def test_attention_may_come_laid_out_as_cuda_lays_it(llama, monkeypatch):
@@ -117,7 +122,7 @@ def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(policy, monke
     assert len(ends) >= 3, "rows must end in several columns"
 
 
-def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
+def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy, plain):
     (prompt,) = prompts(3)[2:]
     (row,) = sample(policy, [prompt])
     batch = batch_of(prompt, row)
@@ -128,7 +133,7 @@ def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy):
     pulls = np.split(batch.advantage * batch.weight, np.cumsum([len(ids) for ids in batch.completions])[:-1])
     for tokens, pull in zip(batch.completions, pulls, strict=True):
         # at ratio 1 the gradient of the clipped objective is that of -A * w * logp
-        (-torch.tensor(pull) * separate_logprobs(policy, prompt, tokens)).sum().backward()
+        (-torch.tensor(pull) * separate_logprobs(plain, prompt, tokens)).sum().backward()
     for name, parameter in policy._parameters.items():
         scale = parameter.grad.abs().max()
         assert (packed[name] - parameter.grad).abs().max() <= 1e-6 + 2e-5 * scale, name
@@ -247,36 +252,6 @@ def test_a_folder_without_a_model_and_an_unknown_architecture_are_named(tmp_path
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(ModelError, match="does not know models of type gpt2"):
         TorchPolicy(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"num_labels": "many"},
-        {"id2label": 5},
-        {"attribute_map": {"vocab_size": "nothing"}},
-        {"_attn_implementation": "flash_attention_2"},
-        {"attn_implementation": "flash_attention_2"},
-        {"pad_token_id": 10**6},
-        {"bos_token_id": "first"},
-        {"torch_dtype": "float16"},
-    ],
-)
-def test_of_a_configuration_transformers_hears_what_waggle_knows_and_nothing_else(llama, tmp_path, more):
-    folder = make_model("llama", tmp_path / "odd")
-    config = folder / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | more))
-    (prompt,) = prompts(1)
-    (row,) = sample(llama, [prompt])
-    batch = batch_of(prompt, row)
-    assert np.array_equal(TorchPolicy(folder).logprobs([batch], 1.0)[0], llama.logprobs([batch], 1.0)[0])
-
-
-def test_other_files_of_a_folder_that_transformers_cannot_read_are_named(tmp_path):
-    folder = make_model("llama", tmp_path)
-    (folder / "generation_config.json").write_text("[]")
-    with pytest.raises(ModelError, match="cannot be read"):
-        TorchPolicy(folder)
 
 
 @pytest.mark.parametrize(

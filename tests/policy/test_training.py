@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import msgspec
@@ -253,7 +252,7 @@ def test_adapters_and_whole_weights_do_not_go_on_from_each_other(tmp_path):
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
 def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
-    """transformers opens a model in bfloat16 by making that what torch makes numbers of, in every thread."""
+    """Some libraries open a model in bfloat16 by making that what torch makes numbers of, in every thread."""
     folder = make_model("llama", tmp_path / "model")
     batches = [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in some_batches(TorchPolicy(folder))]
 
@@ -268,14 +267,6 @@ def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
     torch.set_default_dtype(torch.bfloat16)
     request.addfinalizer(lambda: torch.set_default_dtype(torch.float32))
     np.testing.assert_equal(lived(), alone)
-
-
-def test_models_opened_at_once_leave_torch_as_it_was(tmp_path):
-    folder = make_model("llama", tmp_path / "model")
-    with ThreadPoolExecutor(8) as several:
-        for _ in range(10):
-            list(several.map(lambda _: TorchPolicy(folder, training=Training("lean", "bfloat16")), range(8)))
-    assert torch.get_default_dtype() == torch.float32
 
 
 def test_another_optimiser_begins_its_moments_anew(tmp_path):

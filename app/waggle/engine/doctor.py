@@ -24,7 +24,7 @@ from waggle.tasks import charter
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.verifier import Verifier
 
-NEEDED = ("transformers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
+NEEDED = ("tokenizers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes
 HELD: dict[Sandbox, str] = {
     "filtered": "the limits of the system and a filter of its calls",

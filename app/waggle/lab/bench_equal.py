@@ -19,7 +19,7 @@ def measure(folder: Path) -> dict[str, float]:
     """Relative differences: of the loss, and of the gradient of all weights as one vector (norm of the difference by norm)."""
     noise = np.random.default_rng(0)
     policy = TorchPolicy(folder)
-    batches = _batches(noise, policy._model.vocabulary)
+    batches = _batches(noise, policy._model.configuration.vocab_size)
     batches = [_with_old(batch, policy, noise) for batch in batches]
     loss, clipped = policy._gradient(batches, StepParams(learning_rate=0.0, clip=Clip(0.2, 0.28)), 1 << 20)
     ours = {name: one.grad for name, one in policy._parameters.items() if one.grad is not None}

@@ -23,6 +23,7 @@ from waggle.rl.noise import uniforms
 from waggle.rl.rule import Scored
 
 RATE = 1e-6
+STOP = 1  # written where a text should end, and nowhere else
 
 
 class Pauses:
@@ -73,13 +74,12 @@ def _phases(taken: dict[str, float]) -> dict[str, float]:
 
 
 def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> None:
-    vocabulary = policy._model.vocabulary
-    stop = int(policy._model.holder.config.eos_token_id)
+    vocabulary = policy._model.configuration.vocab_size
     prompts = [np.array(ids, np.int32) for ids in bench_cells.prompts(cell, vocabulary)]
     noise = uniforms(0, "sample", 0, cell.questions, cell.group_size, cell.longest)
     pauses.begin()
-    with _instead(_rows(np.array(bench_cells.lengths(cell)).ravel(), stop, phases)), phases.of("sample"):
-        answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=stop, pause_point=pauses.point))
+    with _instead(_rows(np.array(bench_cells.lengths(cell)).ravel(), phases)), phases.of("sample"):
+        answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
     pauses.point()
     if not cell.learns:
         return
@@ -113,7 +113,7 @@ def _instead(rows: Callable[..., TorchRows]) -> Iterator[None]:
         vars(torch_policy)["TorchRows"] = usual
 
 
-def _rows(lengths: NDArray[np.int64], stop: int, phases: Phases) -> Callable[..., TorchRows]:
+def _rows(lengths: NDArray[np.int64], phases: Phases) -> Callable[..., TorchRows]:
     """Rows that end where they should, and nowhere else: random weights know no end."""
 
     class Rows(TorchRows):
@@ -126,8 +126,8 @@ def _rows(lengths: NDArray[np.int64], stop: int, phases: Phases) -> Callable[...
             with phases.of("decode"):
                 tokens, scores = super().pick(noise)
                 self._column += 1
-                tokens[tokens == stop] = 2
-                tokens[lengths[self._here] == self._column] = stop
+                tokens[tokens == STOP] = 2
+                tokens[lengths[self._here] == self._column] = STOP
                 self._picked = torch.from_numpy(tokens).to(self._device)
             return tokens, scores
 

@@ -1,31 +1,29 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers model.
+"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
 
-transformers loads the model, owns its parameters and is the reference in the tests; its own forward pass spends most of a
-small model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention
-knows rows. Left out: sliding windows, rope that changes with the length of a text.
+transformers is the reference in the tests and no more: opening a model with it takes several seconds and 150 MB for what nobody
+uses here, it obeys whatever else a stranger's folder says, and its own forward pass spends most of a small model's time between
+the products. Activations are (T, D): the real tokens of all rows one after another; only attention knows rows. Left out:
+sliding windows, rope that changes with the length of a text.
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging as transformers_logging
 
-from waggle.errors import ModelError, WaggleError
 from waggle.policy import adapters, configuration, torch_head
+from waggle.policy.configuration import EMBEDDING, HEAD, NORM, Configuration
 from waggle.policy.torch_memory import give_back, memory_errors
-from waggle.policy.torch_product import Product, ready_pieces
+from waggle.policy.torch_optimisers import tensor
+from waggle.policy.torch_product import Parameters, Product, ready_pieces
 from waggle.policy.training import Training
+from waggle.policy.weights import read_model
 from waggle.rl.batch import nothing
 
-_one_at_a_time = threading.Lock()  # opening a model sets for all threads what torch makes numbers of, and sets it back
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -47,24 +45,21 @@ class CausalLM:
     """One model. Raises ModelError for a folder that holds none, or one of an unknown kind, and MemoryShort."""
 
     def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
-        kept: torch.dtype = getattr(torch, training.kept)
-        self.configuration = configuration.read(folder)
-        self.holder = _load(folder, kept).to(device).eval()
-        for parameter in self.holder.parameters():  # loading maps the file: a change of it would kill the process (SIGBUS)
-            parameter.data = parameter.data.clone()
-            parameter.requires_grad_(training.method != "lora")
-        self.weights: dict[str, torch.nn.Parameter] = dict(self.holder.named_parameters())  # tied weights appear once
+        self.configuration = shape = configuration.read(folder)
         self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
         self.recompute = training.recompute
-        config = self.holder.config
-        self.width: int = config.hidden_size
-        self.vocabulary: int = config.vocab_size
-        self._rotary = self.holder.model.rotary_emb
+        kept: torch.dtype = getattr(torch, training.kept)
         adapted = training.method == "lora"
-        self._layers = [
-            _Layer(layer, config, f"model.layers.{number}.", adapted=adapted)
-            for number, layer in enumerate(self.holder.model.layers)
-        ]
+        self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
+        with memory_errors():
+            for name, weight in read_model(folder, shape.weights()):
+                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, kept), requires_grad=not adapted)
+            self._layers = [
+                _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
+                for number in range(shape.num_hidden_layers)
+            ]
+        self.head = self.weights[EMBEDDING if shape.tie_word_embeddings else HEAD]  # (V, D)
+        self._frequencies = torch.from_numpy(shape.frequencies()).to(device)  # (width / 2,)
         self._ready_head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     @property
@@ -93,7 +88,7 @@ class CausalLM:
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
         """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
         rope = self._rope(positions)
-        x = torch_head.embed(self.holder.model.embed_tokens.weight, tokens).to(self.precision)
+        x = torch_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
         again = self.recompute and torch.is_grad_enabled()
         for number, layer in enumerate(self._layers):
             x = checkpoint(layer, number, x, rope, attend, use_reentrant=False) if again else layer(number, x, rope, attend)
@@ -124,15 +119,9 @@ class CausalLM:
 
     def _rope(self, positions: torch.Tensor) -> Rope:
         """The turns of positions (T,)."""
-        angles = positions[:, None, None] * self._rotary.inv_freq  # (T, 1, width / 2)
-        cos, sin = angles.cos() * self._rotary.attention_scaling, angles.sin() * self._rotary.attention_scaling
+        angles = positions[:, None, None] * self._frequencies  # (T, 1, width / 2)
+        cos, sin = angles.cos(), angles.sin()
         return Rope(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
-
-    @property
-    def head(self) -> torch.nn.Parameter:
-        """(V, D), which may be the embedding's."""
-        weight: torch.nn.Parameter = self.holder.get_output_embeddings().weight
-        return weight
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
         """(N, D) of the last layer -> (N, V) in the precision of the products, divided by the temperature."""
@@ -144,22 +133,22 @@ class CausalLM:
 
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
         """(N, D) of the last layer as the head and a critic read it."""
-        return _norm(self.holder.model.norm, hidden)
+        return _norm(self.configuration, self.weights[NORM], hidden)
 
 
 class _Layer:
     """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
 
-    def __init__(self, layer: Any, config: Any, prefix: str, *, adapted: bool) -> None:
-        attention, mlp = layer.self_attn, layer.mlp
-        self._norms = (layer.input_layernorm, layer.post_attention_layernorm)
-        self._head_norms = (getattr(attention, "q_norm", None), getattr(attention, "k_norm", None))
-        self._width = attention.head_dim
+    def __init__(self, shape: Configuration, weights: Parameters, prefix: str, *, adapted: bool) -> None:
+        self._shape = shape
+        self._norms = (weights[f"{prefix}input_layernorm.weight"], weights[f"{prefix}post_attention_layernorm.weight"])
+        of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
+        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 alone has them
         rank = adapters.RANK if adapted else 0
-        self._qkv = Product(attention, ("q_proj", "k_proj", "v_proj"), f"{prefix}self_attn.", rank)
-        self._out = Product(attention, ("o_proj",), f"{prefix}self_attn.", rank)
-        self._gate_up = Product(mlp, ("gate_proj", "up_proj"), f"{prefix}mlp.", rank)
-        self._down = Product(mlp, ("down_proj",), f"{prefix}mlp.", rank)
+        self._qkv = Product(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
+        self._out = Product(weights, f"{prefix}self_attn.", ("o_proj",), rank)
+        self._gate_up = Product(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
+        self._down = Product(weights, f"{prefix}mlp.", ("down_proj",), rank)
         self.products = (self._qkv, self._out, self._gate_up, self._down)
 
     @property
@@ -167,31 +156,14 @@ class _Layer:
         return {name: one for product in self.products for name, one in product.adapters.items()}
 
     def __call__(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
-        q, k, v = (part.view(len(x), -1, self._width) for part in self._qkv.each(_norm(self._norms[0], x)))
-        if self._head_norms[0] is not None:
-            q, k = _norm(self._head_norms[0], q), _norm(self._head_norms[1], k)
+        normed = _norm(self._shape, self._norms[0], x)
+        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
+        if self._head_norms:
+            q, k = (_norm(self._shape, norm, part) for norm, part in zip(self._head_norms, (q, k), strict=True))
         x = self._out.onto(x, attend(number, rope.turn(q), rope.turn(k), v))
-        gate, up = self._gate_up.each(_norm(self._norms[1], x))
+        gate, up = self._gate_up.each(_norm(self._shape, self._norms[1], x))
         return self._down.onto(x, F.silu(gate) * up)
 
 
-def _norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
-    return F.rms_norm(x, (x.shape[-1],), norm.weight.to(x.dtype), norm.variance_epsilon)
-
-
-def _load(folder: Path, kept: torch.dtype) -> Any:
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()  # what it reports is refused below
-    try:
-        with _one_at_a_time, memory_errors():
-            config = AutoConfig.for_model(**configuration.obeyed(folder))
-            model, report = AutoModelForCausalLM.from_pretrained(
-                folder, config=config, local_files_only=True, dtype=kept, use_safetensors=True, output_loading_info=True
-            )
-    except WaggleError:
-        raise
-    except Exception as error:  # the other files of the folder may hold anything
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    if missing := sorted(report["missing_keys"]):  # transformers would make random numbers of them, others at every start
-        raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", "Copy or download it again.")
-    return model
+def _norm(shape: Configuration, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), shape.rms_norm_eps)

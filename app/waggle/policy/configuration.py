@@ -15,6 +15,7 @@ from waggle.errors import ModelError
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
 QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever its configuration says
+EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # the file is as its author wrote it
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has, and little enough to count with
@@ -81,10 +82,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
         layer = {f"{name}.weight": size for name, size in layer.items()}
         layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
-        found: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab_size, width), "model.norm.weight": (width,)}
+        found: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocab_size, width), NORM: (width,)}
         found |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
         if not self.tie_word_embeddings:
-            found["lm_head.weight"] = (self.vocab_size, width)
+            found[HEAD] = (self.vocab_size, width)
         return found
 
     def _biased(self) -> Iterator[str]:
@@ -102,10 +103,6 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         if self.rope.rope_type == "llama3":
             plain = _llama3(self.rope, plain)
         return plain.astype(np.float32)
-
-
-ROPE = {"rope_parameters", "rope_scaling", "rope_theta", "original_max_position_embeddings"}
-OBEYED = {*Configuration.__struct_fields__, *ROPE} - {"rope", "dtype"}
 
 
 def read(folder: Path) -> Configuration:
@@ -137,11 +134,6 @@ def table_in(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
     return found
-
-
-def obeyed(folder: Path) -> dict[str, Any]:
-    """What of a configuration that was read transformers is told: it obeys whatever stands there, and strangers wrote it."""
-    return {name: value for name, value in table_in(folder / "config.json").items() if name in OBEYED}
 
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:

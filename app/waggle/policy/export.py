@@ -33,7 +33,8 @@ class Exported:
 
 
 def write(trained: Exported, folder: Path) -> None:
-    """Make the folder, whole or not at all; raises ExportError where there is something already, or no room."""
+    """Make the folder, whole or not at all; raises ExportError where there is something already, or no room, and
+    ModelError where what it began as is not there any more."""
     require_free(folder)
     writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
     try:
@@ -75,17 +76,7 @@ def _write_model(trained: Exported, folder: Path) -> None:
 
 def _fuse(trained: Exported, path: Path) -> None:
     """The weights of the base with the saved adapters added, each in the precision that it has there."""
-    base: dict[str, weights.Stored] = {}
-    for file in sorted(trained.base.glob("model*.safetensors")):
-        base |= weights.stored(file)
-    wanted = configuration.read(trained.base).weights()
-    if missing := sorted(wanted.keys() - base.keys()):
-        raise ExportError(f"The model in {trained.base} has no {missing[0]} any more.", "Copy or download it again.")
-    if unknown := sorted(name for name in wanted if base[name].precision not in weights.STORED):
-        raise ExportError(
-            f"The model in {trained.base} has {unknown[0]} in {base[unknown[0]].precision}, which cannot be exported.",
-            "Begin from one in F32, F16 or BF16.",
-        )
+    base = weights.of_model(trained.base, configuration.read(trained.base).weights())
     learned = weights.load(trained.checkpoint / ADAPTERS)
 
     def fused(name: str) -> NDArray[Any]:
@@ -95,7 +86,7 @@ def _fuse(trained: Exported, path: Path) -> None:
         whole = adapters.fused(module, weights.widened(kept), learned)
         return weights.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
 
-    weights.write(path, {name: (base[name].precision, base[name].shape) for name in wanted}, fused)
+    weights.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)
 
 
 def card(trained: Exported, name: str) -> str:

@@ -8,18 +8,19 @@ torch is installed, and lowers this process's limit of open files.
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
+from numpy.typing import NDArray
 
-from waggle.errors import ModelError
 from waggle.policy import adapters, configuration, mlx_head
-from waggle.policy.configuration import Configuration
+from waggle.policy.configuration import EMBEDDING, HEAD, NORM, Configuration
 from waggle.policy.mlx_memory import memory_errors
 from waggle.policy.training import Training
+from waggle.policy.weights import is_bits, read_model
 
 Weights = dict[str, mx.array]
 Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
-EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 
 
 class MlxModel:
@@ -135,25 +136,15 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
 
 
 def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
-    """Every weight of the model, in memory: loading is lazy, and would read a file that somebody changes meanwhile.
-
-    Raises ModelError, and MemoryShort.
-    """
+    """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
     found: Weights = {}
-    wanted = shape.weights()
-    try:
-        for path in sorted(folder.glob("model*.safetensors")):
-            loaded = mx.load(str(path))
-            assert isinstance(loaded, dict)
-            for name in loaded.keys() & wanted.keys():
-                if not mx.issubdtype(loaded[name].dtype, mx.floating):  # codes, of which 8-bit floats are read as integers
-                    raise ValueError(f"{name} is quantised")
-                found[name] = loaded.pop(name).astype(kept)
-                with memory_errors():
-                    mx.eval(found[name])  # one after another: never the whole model in two precisions
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    for name, expected in wanted.items():
-        if name not in found or found[name].shape != expected:
-            raise ModelError(f"The model in {folder} cannot be read: {name} is not there.", "Copy or download it again.")
+    with memory_errors():
+        for name, weight in read_model(folder, shape.weights()):
+            found[name] = _array(weight).astype(kept)
+            mx.eval(found[name])
     return found
+
+
+def _array(kept: NDArray[Any]) -> mx.array:
+    """Bits of bfloat16 (`is_bits`) as the numbers that they are."""
+    return mx.array(kept).view(mx.bfloat16) if is_bits(kept) else mx.array(kept)

@@ -2,15 +2,17 @@
 
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.optim.adamw import adamw
 
 from waggle.errors import ModelError
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.training import Training
+from waggle.policy.weights import is_bits
 from waggle.rl.noise import generator
 
 BETAS = (0.9, 0.95)
@@ -48,6 +50,12 @@ def array(tensor: torch.Tensor) -> NDArray[np.float32]:
     return tensor.detach().float().cpu().contiguous().numpy()
 
 
+def tensor(kept: NDArray[Any]) -> torch.Tensor:
+    """Of the same memory; bits of bfloat16 (`is_bits`) as the numbers that they are."""
+    found = torch.from_numpy(kept)
+    return found.view(torch.bfloat16) if is_bits(kept) else found
+
+
 def make(training: Training, parameters: Parameters) -> Optimiser:
     """The optimiser of a way of training. AdamW never gets anything that rounding to bfloat16 could lose."""
     if training.optimiser == "adafactor":
@@ -56,50 +64,61 @@ def make(training: Training, parameters: Parameters) -> Optimiser:
 
 
 class AdamW:
-    """torch's own, over fp32 parameters only: raises ModelError for others."""
+    """torch's own, over fp32 parameters only: raises ModelError for others.
+
+    As a function: what torch keeps beside its optimisers loads its compiler, which takes seconds and is not used.
+    """
 
     def __init__(self, parameters: Parameters) -> None:
-        _require_fp32(parameters)
-        self._inner = torch.optim.AdamW(parameters.values(), lr=0.0, betas=BETAS, eps=1e-8, weight_decay=0.0, fused=True)
+        self._parameters: dict[str, torch.nn.Parameter] = {}
+        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}  # first, second, how many steps
+        self.add(parameters)
 
     def add(self, parameters: Parameters) -> None:
         _require_fp32(parameters)
-        self._inner.add_param_group({"params": list(parameters.values())})
+        self._parameters |= parameters
 
     def drop(self, parameters: Parameters) -> None:
-        gone = {id(parameter) for parameter in parameters.values()}
-        for parameter in parameters.values():
-            self._inner.state.pop(parameter, None)
-        groups = self._inner.param_groups
-        groups[:] = [group for group in groups if not gone & {id(parameter) for parameter in group["params"]}]
+        for name in parameters:
+            self._parameters.pop(name, None)
+            self._moments.pop(name, None)
 
+    @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        for group in self._inner.param_groups:
-            group["lr"] = learning_rate
-        self._inner.step()
+        moved = {name: parameter for name, parameter in self._parameters.items() if parameter.grad is not None}
+        for name, parameter in moved.items():
+            if name not in self._moments:
+                self._moments[name] = (torch.zeros_like(parameter), torch.zeros_like(parameter), _count(0, parameter))
+        first, second, steps = ([self._moments[name][kind] for name in moved] for kind in range(3))
+        gradients = [parameter.grad for parameter in moved.values() if parameter.grad is not None]
+        adamw(
+            list(moved.values()), gradients, first, second, [], steps, lr=learning_rate, beta1=BETAS[0], beta2=BETAS[1],
+            eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False, fused=True,
+        )  # fmt: skip
 
     def steps(self, parameters: Parameters) -> int:
-        return max((int(self._inner.state.get(one, {}).get("step", 0)) for one in parameters.values()), default=0)
+        return max((int(self._moments[name][2]) for name in parameters if name in self._moments), default=0)
 
     def moments(self, parameters: Parameters) -> Arrays:
         found: Arrays = {}
         for name, parameter in parameters.items():
-            kept = self._inner.state.get(parameter, {})
-            for key in ("exp_avg", "exp_avg_sq"):
-                moment = kept[key] if kept else torch.zeros_like(parameter)
-                found[f"{key}.{name}"] = array(moment)
+            first, second, _ = self._moments.get(name) or (torch.zeros_like(parameter),) * 3
+            found[f"exp_avg.{name}"], found[f"exp_avg_sq.{name}"] = array(first), array(second)
         return found
 
     def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
         for name, parameter in parameters.items():
-            self._inner.state.pop(parameter, None)
+            self._moments.pop(name, None)
             if not steps or f"exp_avg.{name}" not in moments:
                 continue
-            self._inner.state[parameter] = {
-                "step": torch.tensor(float(steps), dtype=torch.float32, device=parameter.device),
-                "exp_avg": torch.tensor(moments.pop(f"exp_avg.{name}"), device=parameter.device),
-                "exp_avg_sq": torch.tensor(moments.pop(f"exp_avg_sq.{name}"), device=parameter.device),
-            }
+            first = torch.tensor(moments.pop(f"exp_avg.{name}"), device=parameter.device)
+            second = torch.tensor(moments.pop(f"exp_avg_sq.{name}"), device=parameter.device)
+            self._moments[name] = (first, second, _count(steps, parameter))
+
+
+def _count(steps: int, beside: torch.Tensor) -> torch.Tensor:
+    """As torch counts steps."""
+    return torch.tensor(float(steps), dtype=torch.float32, device=beside.device)
 
 
 class Adafactor:

@@ -23,7 +23,7 @@ from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_memory import memory_errors
-from waggle.policy.torch_optimisers import array
+from waggle.policy.torch_optimisers import array, tensor
 from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits, narrowed
@@ -174,7 +174,7 @@ class TorchPolicy:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name, parameter in self._parameters.items():
-                parameter.copy_(_tensor(_fitted(weights.pop(name), parameter, name, steps)))
+                parameter.copy_(tensor(_fitted(weights.pop(name), parameter, name, steps)))
             self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
             self._drop_critic()
             if "critic.weight" in moments:
@@ -186,7 +186,7 @@ class TorchPolicy:
 
     def _make_critic(self) -> dict[str, torch.nn.Parameter]:
         """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
-        self._critic = torch.nn.Linear(self._model.width, 1, dtype=torch.float32, device=self._device)
+        self._critic = torch.nn.Linear(self._model.configuration.hidden_size, 1, dtype=torch.float32, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
         made = self._critic_parameters()
@@ -248,8 +248,3 @@ def _fitted(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int)
     if parameter.dtype != torch.bfloat16 or is_bits(saved):
         return saved
     return narrowed(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))
-
-
-def _tensor(kept: NDArray[Any]) -> torch.Tensor:
-    found = torch.from_numpy(kept)
-    return found.view(torch.bfloat16) if is_bits(kept) else found

@@ -7,29 +7,30 @@ one each round (measured: the starter's rounds take 1.5 times as long), though o
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 
 from waggle.policy.adapters import RANK, SCALE, first_a, names
 
+Parameters = Mapping[str, torch.nn.Parameter]
 READY_FROM = 1 << 18  # numbers of a weight: smaller ones gain nothing
 PIECE = 1 << 25  # numbers that are made ready at a time: whoever asks for a pause meanwhile waits no longer
 Weigh = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Product:
-    """Some linear layers of `module`. Their parameters become views of one block."""
+    """Some linear layers, of the weights of a model: `prefix` and one of `parts` name each. They become views of one block."""
 
-    def __init__(self, module: Any, parts: Sequence[str], prefix: str, rank: int) -> None:
-        self._parts = [getattr(module, part) for part in parts]
-        self._sizes = [len(part.weight) for part in self._parts]
-        self._weight = _one_block([part.weight for part in self._parts])
-        biases = [part.bias for part in self._parts]
-        self._bias = _one_block(biases) if biases[0] is not None else None
-        self._lora = [_Adapter(part.weight, f"{prefix}{name}") for part, name in zip(self._parts, parts, strict=True) if rank]
+    def __init__(self, weights: Parameters, prefix: str, parts: Sequence[str], rank: int) -> None:
+        self._weights = [weights[f"{prefix}{part}.weight"] for part in parts]
+        self._biases = [weights.get(f"{prefix}{part}.bias") for part in parts]
+        self._sizes = [len(weight) for weight in self._weights]
+        self._weight = _one_block(self._weights)
+        biases = [bias for bias in self._biases if bias is not None]  # of all parts, or of none
+        self._bias = _one_block(biases) if biases else None
+        self._lora = [_Adapter(weight, f"{prefix}{part}") for weight, part in zip(self._weights, parts, strict=True) if rank]
         self._ready: Weigh | None = None
         self._ready_lora: tuple[torch.Tensor, torch.Tensor] | None = (
             None  # A of all parts (sum of ranks, in), B (out, sum of ranks)
@@ -42,7 +43,8 @@ class Product:
     def each(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
         """What each layer makes of (T, in)."""
         if torch.is_grad_enabled():
-            found = [F.linear(x, part.weight.to(x.dtype), _bias(part.bias, x)) for part in self._parts]
+            parts = zip(self._weights, self._biases, strict=True)
+            found = [F.linear(x, weight.to(x.dtype), _bias(bias, x)) for weight, bias in parts]
         elif self._ready is not None:
             whole = self._with_ready(self._ready, x)
             return torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1)
@@ -52,13 +54,13 @@ class Product:
 
     def onto(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """x (T, out) and what the only layer makes of y (T, in)."""
-        (part,) = self._parts
+        (weight,), (bias,) = self._weights, self._biases
         if self._ready is not None and not torch.is_grad_enabled():
             found = self._with_ready(self._ready, y).add_(x)
-            return found if part.bias is None else found + part.bias.to(y.dtype)
-        found = torch.addmm(x, y, part.weight.to(y.dtype).t())
-        if part.bias is not None:
-            found = found + part.bias.to(y.dtype)
+            return found if bias is None else found + bias.to(y.dtype)
+        found = torch.addmm(x, y, weight.to(y.dtype).t())
+        if bias is not None:
+            found = found + bias.to(y.dtype)
         return self._lora[0].added(y, found) if self._lora else found
 
     def make_ready(self, precision: torch.dtype, rows: int) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
+
+from waggle.errors import ModelError
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
@@ -46,6 +48,26 @@ def stored(path: Path) -> dict[str, Stored]:
         for name, one in header.items()
         if name != "__metadata__"
     }
+
+
+def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Stored]:
+    """Where each weight of a model lies; raises OSError, SafetensorError, and ModelError where one is not as it should be."""
+    there = {name: one for path in sorted(folder.glob("model*.safetensors")) for name, one in stored(path).items()}
+    for name, shape in shapes.items():
+        if name not in there or there[name].shape != shape:
+            raise ModelError(f"The model in {folder} cannot be read: {name} is not there.", "Copy or download it again.")
+        if (precision := there[name].precision) not in STORED:
+            raise ModelError(f"Waggle does not know weights in {precision}, as {name} is.", f"It knows {', '.join(STORED)}.")
+    return {name: there[name] for name in shapes}
+
+
+def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Each weight of a model by name, one at a time; raises ModelError."""
+    try:
+        for name, one in of_model(folder, shapes).items():
+            yield name, one.read()
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
