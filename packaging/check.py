@@ -41,26 +41,28 @@ def leave_out(*names: str) -> None:
 
 
 def app() -> None:
-    """The network part, every page of the window, a race, and a model of each family."""
+    """The network part, every page of the window, a race, and what answers and learns."""
     import qasync  # noqa: F401
-    from transformers import AutoConfig
 
     import waggle.gui
     import waggle.lab.race
+    from waggle import paths
+    from waggle.policy import choose
     from waggle.swarm.shim import load_hivemind
 
     load_hivemind()
     for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):
         importlib.import_module(module.name)
-    for family in needs.architectures():
-        AutoConfig.for_model(family)
+    choose.open_policy(paths.starter(), device="auto", threads=1)
 
 
 def verifier() -> None:
     """Every dataset that a charter may name: a question made and an answer judged."""
+    from waggle.tasks import rebinding
     from waggle.tasks.charter import Specialty
     from waggle.tasks.verifier_child import Bench
 
+    rebinding.leave_out_drawing()
     Bench(tuple(Specialty(dataset=name, title=name) for name in needs.datasets())).warm()
 
 

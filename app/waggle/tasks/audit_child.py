@@ -163,6 +163,7 @@ def main() -> None:
     replies = claim_stdout()
     os.dup2(1, 2)  # what datasets print would tear the progress bar
     warnings.simplefilter("ignore")
+    rebinding.leave_out_drawing()
     decoder: msgspec.msgpack.Decoder[wire.AuditRequest] = msgspec.msgpack.Decoder(wire.AuditRequest)
     examination: Examination | None = None
     with contextlib.suppress(BrokenPipeError):

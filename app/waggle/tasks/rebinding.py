@@ -9,6 +9,7 @@ import importlib.resources
 import json
 import re
 import sys
+import types
 from typing import Any
 
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
@@ -18,7 +19,22 @@ ANSWER_SYMBOLS = 32  # of a stranger's formula: that of a true answer has three
 ANSWER_CHARACTERS = 100  # of it: that of a true answer has eight
 SYMBOLS = re.compile(r"[∧∨¬→↔(]")
 NO_FORMULA = re.compile(r"[^A-Z()∧∨¬→↔\s]|[A-Z]\s*[A-Z]")  # names are single letters
+DRAWING: dict[str, tuple[str, ...]] = {
+    "matplotlib": ("pyplot", "animation", "collections"), "matplotlib.pyplot": (), "matplotlib.animation": (),
+    "matplotlib.collections": (), "mpl_toolkits": (), "mpl_toolkits.mplot3d": ("Axes3D",),
+}  # fmt: skip
 WRONG = 0.05  # what a formula earns that does not follow
+
+
+def leave_out_drawing() -> None:
+    """To be called before reasoning-gym is imported: cellpylib, which plays the game of life for it, could also draw that.
+
+    What it would draw with, matplotlib, is more than half of what a start takes, lists this computer's fonts, and is never used.
+    """
+    for name, has in DRAWING.items():
+        module = types.ModuleType(name)
+        vars(module).update(dict.fromkeys(has))
+        sys.modules.setdefault(name, module)
 
 
 def replace_scorers() -> None:

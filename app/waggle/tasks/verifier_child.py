@@ -172,6 +172,7 @@ def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
     bench = Bench(warm.specialties)
     warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
     try:
+        rebinding.leave_out_drawing()
         rebinding.replace_scorers()
         rebinding.keep_data_files()
         bench.warm()
