@@ -6,6 +6,7 @@ Run by `dev.py package` before it builds, which takes minutes.
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import io
 import os
 import pkgutil
 import subprocess
@@ -58,12 +59,13 @@ def app() -> None:
 
 def verifier() -> None:
     """Every dataset that a charter may name: a question made and an answer judged."""
-    from waggle.tasks import rebinding
+    from waggle.tasks import verifier_child, wire
     from waggle.tasks.charter import Specialty
-    from waggle.tasks.verifier_child import Bench
 
-    rebinding.leave_out_drawing()
-    Bench(tuple(Specialty(dataset=name, title=name) for name in needs.datasets())).warm()
+    specialties = tuple(Specialty(dataset=name, title=name) for name in needs.datasets())
+    _, reply = verifier_child.prepare(wire.Warm(specialties), io.BytesIO())
+    if not isinstance(reply, wire.Warmed):
+        raise SystemExit(str(reply))
 
 
 def works(part: str, *command: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution
 from pathlib import Path
 
+import needs
 import version
 from packaging.requirements import Requirement
 
@@ -46,7 +47,7 @@ def shipped() -> Iterator[Distribution]:
     while wanted:
         needed = Requirement(wanted.pop())
         name = re.sub(r"[-_.]+", "-", needed.name).lower()
-        if name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+        if name in needs.NOWHERE or name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
             continue
         seen.add(name)
         try:

@@ -159,6 +159,9 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
     game = Specialty(title="Game of life", dataset="game_of_life")
     verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(game,)))
     try:
+        if sys.platform == "linux":
+            mapped = Path(f"/proc/{verifier.pid}/maps").read_text()
+            assert ("numpy" in mapped, "matplotlib" in mapped) == (True, False)
         for question in verifier.questions([("game_of_life", seed) for seed in range(5)]):
             dataset = reasoning_gym.create_dataset("game_of_life", seed=question.seed, size=1)
             assert question.text == dataset[0]["question"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from waggle import paths
 from waggle.policy import checkpoint
+from waggle.policy.weights import WEIGHTS
 
 LARGEST = 64 * 1024 * 1024  # bytes of one model
 NAME = "r{:08d}.safetensors"
@@ -45,7 +46,7 @@ def pictures(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
     """(round, weights or adapters) of all that is kept, oldest first, the newest checkpoint last."""
     found = {number: album / NAME.format(number) for number in rounds(album)}
     newest = checkpoint.rounds(checkpoints)
-    for name in (checkpoint.WEIGHTS, checkpoint.ADAPTERS):
+    for name in (WEIGHTS, checkpoint.ADAPTERS):
         if (path := checkpoints / f"r{newest:08d}" / name).is_file():
             found[newest] = path
     return sorted(found.items())

@@ -20,6 +20,7 @@ from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.fit import BYTES, fast_precision, measure
 from waggle.policy.hub import WORDS
 from waggle.policy.training import Training
+from waggle.policy.weights import WEIGHTS
 from waggle.settings import Computer
 
 LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
@@ -119,7 +120,7 @@ def _model_with(base: Path, weights: Path, folder: Path) -> Path:
     for name in WORDS:
         if (base / name).is_file():
             _place(base / name, folder / name)
-    _place(weights, folder / checkpoint.WEIGHTS)
+    _place(weights, folder / WEIGHTS)
     return folder
 
 

@@ -9,11 +9,12 @@ sliding windows, rope that changes with the length of a text.
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch.utils.checkpoint import checkpoint
 
 from waggle.policy import adapters, configuration, torch_head
 from waggle.policy.configuration import EMBEDDING, HEAD, NORM, Configuration
@@ -53,7 +54,7 @@ class CausalLM:
         self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
         with memory_errors():
             for name, weight in read_model(folder, shape.weights()):
-                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, kept), requires_grad=not adapted)
+                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, kept, copy=True), requires_grad=not adapted)
             self._layers = [
                 _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
                 for number in range(shape.num_hidden_layers)
@@ -90,8 +91,11 @@ class CausalLM:
         rope = self._rope(positions)
         x = torch_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
         again = self.recompute and torch.is_grad_enabled()
+        if again and not x.requires_grad:  # of adapters, nothing before the first layer is trained
+            x.requires_grad_()
         for number, layer in enumerate(self._layers):
-            x = checkpoint(layer, number, x, rope, attend, use_reentrant=False) if again else layer(number, x, rope, attend)
+            once = partial(layer, number, rope=rope, attend=attend)
+            x = _Again.apply(x, once) if again else once(x)  # type: ignore[no-untyped-call]
         return x
 
     @contextlib.contextmanager
@@ -134,6 +138,26 @@ class CausalLM:
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
         """(N, D) of the last layer as the head and a critic read it."""
         return _norm(self.configuration, self.weights[NORM], hidden)
+
+
+class _Again(torch.autograd.Function):
+    """A layer of which nothing is kept but its input (T, D): it is computed again for its gradient (arXiv 1604.06174).
+
+    torch's own `checkpoint` loads its compiler: 2 s and 70 MB, where memory is short.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        ctx.layer = layer
+        return layer(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, None]:
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            torch.autograd.backward((ctx.layer(x),), gradients)
+        return x.grad, None
 
 
 class _Layer:

@@ -31,7 +31,7 @@ from waggle.policy import weights
 from waggle.policy.training import Method, Training
 
 FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
-WEIGHTS, ADAPTERS, MOMENTS, STATE = "model.safetensors", "adapters.safetensors", "moments.safetensors", "state.json"
+ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
 KEPT = 3
 MEBIBYTE, PLACES = 1 << 20, 8  # of a weight file, by which models are told apart
 NAME = re.compile(r"^r(\d{8})\Z")
@@ -237,7 +237,7 @@ def _arrays(folder: Path, saved: Saved) -> tuple[Arrays, Arrays]:
 
 
 def _weights_file(saved: Saved) -> str:
-    return ADAPTERS if saved.method == "lora" else WEIGHTS
+    return ADAPTERS if saved.method == "lora" else weights.WEIGHTS
 
 
 def _require_method(folder: Path, saved: Method, wanted: Method) -> None:

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from waggle.errors import ExportError
 from waggle.policy import adapters, configuration, weights
-from waggle.policy.checkpoint import ADAPTERS, WEIGHTS, Saved
+from waggle.policy.checkpoint import ADAPTERS, Saved
 from waggle.policy.hub import WORDS, model_of
 from waggle.rl.noise import generator
 
@@ -63,12 +63,12 @@ def require_free(folder: Path) -> None:
 
 def _write_model(trained: Exported, folder: Path) -> None:
     """Its weights, and the configuration that names their precision."""
-    path, config = folder / WEIGHTS, trained.base / CONFIG
+    path, config = folder / weights.WEIGHTS, trained.base / CONFIG
     if trained.saved.method == "lora":
         _fuse(trained, path)
         shutil.copyfile(config, folder / CONFIG)
         return
-    shutil.copyfile(trained.checkpoint / WEIGHTS, path)  # to the bit as it was trained
+    shutil.copyfile(trained.checkpoint / weights.WEIGHTS, path)  # to the bit as it was trained
     (precision,) = {one.precision for one in weights.stored(path).values()}
     told = configuration.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
     (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")

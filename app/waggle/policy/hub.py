@@ -26,6 +26,7 @@ from waggle import paths, resuming
 from waggle.errors import UNREADABLE, HubAway, ModelError
 from waggle.policy import configuration
 from waggle.policy.cached import UNFINISHED, lock_of
+from waggle.policy.weights import INDEX, WEIGHTS
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 NEEDED = ("config.json", "tokenizer.json")
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
 ROOM = 100_000_000  # bytes that stay free on the disk

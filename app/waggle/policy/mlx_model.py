@@ -138,8 +138,8 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
 def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
     """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
     found: Weights = {}
-    with memory_errors():
-        for name, weight in read_model(folder, shape.weights()):
+    for name, weight in read_model(folder, shape.weights()):
+        with memory_errors():
             found[name] = _array(weight).astype(kept)
             mx.eval(found[name])
     return found

@@ -5,16 +5,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from waggle.errors import ModelError
+from waggle.policy.configuration import ANOTHER, EMBEDDING, HEAD, table_in
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # a whole model, or where the weights of several files lie
+File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # beside the index, which strangers wrote
 DROPPED = {"F16": 13, "BF16": 16}  # bits of fp32 that a number loses
 
 
@@ -52,13 +56,35 @@ def stored(path: Path) -> dict[str, Stored]:
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Stored]:
     """Where each weight of a model lies; raises OSError, SafetensorError, and ModelError where one is not as it should be."""
-    there = {name: one for path in sorted(folder.glob("model*.safetensors")) for name, one in stored(path).items()}
+    there = _named(folder)
+    if HEAD in there and HEAD not in shapes:
+        there.setdefault(EMBEDDING, there[HEAD])  # the two are one, whichever of the names it was saved under
+        if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
+            raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
     for name, shape in shapes.items():
         if name not in there or there[name].shape != shape:
-            raise ModelError(f"The model in {folder} cannot be read: {name} is not there.", "Copy or download it again.")
+            raise _lacking(folder, name)
         if (precision := there[name].precision) not in STORED:
-            raise ModelError(f"Waggle does not know weights in {precision}, as {name} is.", f"It knows {', '.join(STORED)}.")
+            raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
     return {name: there[name] for name in shapes}
+
+
+def _named(folder: Path) -> dict[str, Stored]:
+    """The arrays of a model, where transformers looks for them: in one file, or else in those that the index names."""
+    if (folder / WEIGHTS).exists():
+        return stored(folder / WEIGHTS)
+    if not (folder / INDEX).exists():
+        raise _lacking(folder, WEIGHTS)
+    try:
+        places = msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
+    files = {file: stored(folder / file) for file in set(places.values())}
+    return {name: files[file][name] for name, file in places.items() if name in files[file]}
+
+
+def _lacking(folder: Path, what: str) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be read: {what} is not there.", "Copy or download it again.")
 
 
 def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:

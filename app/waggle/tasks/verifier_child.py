@@ -167,7 +167,7 @@ def claim_stdout() -> BinaryIO:
     return replies
 
 
-def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
+def prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
     """The bench of this charter, armed; on failure one that has no specialty, and why."""
     bench = Bench(warm.specialties)
     warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
@@ -195,7 +195,7 @@ def main() -> None:
     frame = wire.receive(sys.stdin.buffer)
     if frame is None:
         return
-    bench, warmed = _prepare(first.decode(frame), replies)
+    bench, warmed = prepare(first.decode(frame), replies)
     wire.send(replies, warmed)
     while (frame := wire.receive(sys.stdin.buffer)) is not None:
         try:

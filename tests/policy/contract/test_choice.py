@@ -21,12 +21,13 @@ from pathlib import Path
 import numpy as np
 from waggle.policy import checkpoint, export
 from waggle.policy.choose import open_policy
+from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 
-device = sys.argv[3]
+device, training = sys.argv[3], Training(recompute=sys.argv[4] == "again")
 
 def work(folder, out):
-    opened = open_policy(folder, device=device, threads=1)
+    opened = open_policy(folder, device=device, threads=1, training=training)
     policy, prompt = opened.policy, opened.tokenizer.encode("What is 1 + 1?")
     (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SampleParams(max_new=4, stop=opened.tokenizer.stop))
     tokens = tuple(one.tokens for one in row)
@@ -55,9 +56,11 @@ def run(program: str, *arguments: Path | str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize(("device", "loaded"), [("mlx", "MLX mlx"), ("cpu", "torch torch")])
-def test_each_way_loads_its_own_library_and_none_of_the_slow_ones_and_leaves_the_limits_alone(tmp_path, device, loaded):
-    assert run(AT_WORK, paths.starter(), tmp_path, device) == f"{loaded}\n"
+@pytest.mark.parametrize(
+    ("device", "way", "loaded"), [("mlx", "kept", "MLX mlx"), ("cpu", "kept", "torch torch"), ("cpu", "again", "torch torch")]
+)
+def test_each_way_loads_its_own_library_and_none_of_the_slow_ones_and_leaves_the_limits_alone(tmp_path, device, way, loaded):
+    assert run(AT_WORK, paths.starter(), tmp_path, device, way) == f"{loaded}\n"
 
 
 def test_torch_is_chosen_where_there_is_no_apple_silicon(monkeypatch):

@@ -153,5 +153,5 @@ def test_weights_in_eight_bits_are_refused(backend, tmp_path, llama):
     name = "model.layers.0.mlp.up_proj.weight"
     whole = load_file(tmp_path / "model.safetensors")
     save_file(whole | {name: whole[name].to(torch.float8_e4m3fn)}, tmp_path / "model.safetensors")
-    with pytest.raises(ModelError, match=f"does not know weights in F8_E4M3, as {name} is"):
+    with pytest.raises(ModelError, match="does not know weights in F8_E4M3"):
         backend.open(tmp_path)
