@@ -6,7 +6,6 @@ Run by `dev.py package` before it builds, which takes minutes.
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
-import io
 import os
 import pkgutil
 import subprocess
@@ -59,13 +58,10 @@ def app() -> None:
 
 def verifier() -> None:
     """Every dataset that a charter may name: a question made and an answer judged."""
-    from waggle.tasks import verifier_child, wire
+    from waggle.tasks import verifier_child
     from waggle.tasks.charter import Specialty
 
-    specialties = tuple(Specialty(dataset=name, title=name) for name in needs.datasets())
-    _, reply = verifier_child.prepare(wire.Warm(specialties), io.BytesIO())
-    if not isinstance(reply, wire.Warmed):
-        raise SystemExit(str(reply))
+    verifier_child.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 
 
 def works(part: str, *command: str) -> bool:

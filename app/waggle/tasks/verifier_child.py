@@ -167,15 +167,21 @@ def claim_stdout() -> BinaryIO:
     return replies
 
 
-def prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
+def ready(specialties: tuple[Specialty, ...]) -> Bench:
+    """The bench of these, with all that they import or read in memory; raises what reasoning-gym raises."""
+    bench = Bench(specialties)
+    rebinding.leave_out_drawing()
+    rebinding.replace_scorers()
+    rebinding.keep_data_files()
+    bench.warm()
+    return bench
+
+
+def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
     """The bench of this charter, armed; on failure one that has no specialty, and why."""
-    bench = Bench(warm.specialties)
     warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
     try:
-        rebinding.leave_out_drawing()
-        rebinding.replace_scorers()
-        rebinding.keep_data_files()
-        bench.warm()
+        bench = ready(warm.specialties)
         return bench, wire.Warmed(bench.arm(lambda event: wire.send(replies, wire.Tripped(event[:64]))))
     except Exception as error:  # noqa: BLE001 - a specialty's settings may raise anything at all
         return Bench(()), _failed(error)
@@ -195,7 +201,7 @@ def main() -> None:
     frame = wire.receive(sys.stdin.buffer)
     if frame is None:
         return
-    bench, warmed = prepare(first.decode(frame), replies)
+    bench, warmed = _prepare(first.decode(frame), replies)
     wire.send(replies, warmed)
     while (frame := wire.receive(sys.stdin.buffer)) is not None:
         try:
