@@ -21,7 +21,7 @@ AROUND = (
     ),
     (
         "packaging/",
-        "dev.py (the two commands), lock.txt (exact versions), tree.py (this page), translations.py, build.py (the installers)",
+        "dev.py (the commands), lock.txt (exact versions), tree.py (this page), translations.py, build.py (the installers)",
     ),
 )
 

@@ -31,7 +31,7 @@ def main(folder: Path) -> int:
     while wanted:
         needed = Requirement(wanted.pop())
         name = needed.name.lower().replace("_", "-").replace(".", "-")
-        if name in seen or name in STUBS or (needed.marker and not needed.marker.evaluate(WINDOWS)):
+        if name in seen or name in STUBS or name in needs.NOWHERE or (needed.marker and not needed.marker.evaluate(WINDOWS)):
             continue
         seen.add(name)
         if not (wheel := download(needed.name, wheels / name, made)):

@@ -1,9 +1,9 @@
 """The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
 
-transformers is the reference in the tests and no more: opening a model with it takes several seconds and 150 MB for what nobody
-uses here, it obeys whatever else a stranger's folder says, and its own forward pass spends most of a small model's time between
-the products. Activations are (T, D): the real tokens of all rows one after another; only attention knows rows. Left out:
-sliding windows, rope that changes with the length of a text.
+transformers is the reference in the tests, and serves the laboratory: opening a model with it takes several seconds and 150 MB
+for what nobody uses here, it obeys whatever else a stranger's folder says, and its own forward pass spends most of a small
+model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention knows
+rows. Left out: sliding windows, rope that changes with the length of a text.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Every decoder of bytes that are not our own, ready to be fuzzed: what it is begun with, and what must hold of what it reads.
 
 A decoder may read bytes or refuse them in its documented way; anything else that happens is a finding. Left out: what libraries
-decode for us (safetensors, tokenizers, transformers, Jinja, SQLite, hivemind's protobuf), the engine's history, which is SQLite,
+decode for us (safetensors, tokenizers, Jinja, SQLite, hivemind's protobuf), the engine's history, which is SQLite,
 and the list of newer versions, of which only the envelope is read before its signature.
 """
 

@@ -1,5 +1,6 @@
 """The decoders of the policy room: saved states, the journal behind them, and the configuration of a model folder."""
 
+import contextlib
 import hashlib
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from waggle.lab.decoders import Decoder
 from waggle.policy import checkpoint as checkpoints
 from waggle.policy import configuration as configurations
 from waggle.policy import journal as journals
+from waggle.policy import weights as weight_files
 from waggle.policy.checkpoint import Saved
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
@@ -80,16 +82,20 @@ def stop_token(scratch: Path) -> Decoder:
 
 
 def configuration(scratch: Path) -> Decoder:
-    """The same file, as the network that is built from it: whatever is read can be computed with."""
-    path = scratch / "config.json"
+    """The same file, as the network that is built from it: whatever is read can be computed with. And as the index beside it."""
+    path, index = scratch / "config.json", scratch / weight_files.INDEX
     small = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 10}
     seeds = (
         {**small, "model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "torch_dtype": "bfloat16"},
         {**small, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 28},
         {**small, "model_type": "qwen3", "head_dim": 4, "rope_parameters": {"rope_theta": 1e6}, "layer_types": ["full"]},
+        {"metadata": {"total_size": 8}, "weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}},
     )
 
     def check(data: bytes) -> None:
+        index.write_bytes(data)
+        with contextlib.suppress(ModelError, OSError):  # of the files that it may name none is here
+            assert weight_files.of_model(scratch, {}) == {}
         path.write_bytes(data)
         try:
             found = configurations.read(scratch)
