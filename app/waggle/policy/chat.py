@@ -96,7 +96,7 @@ def _text(token: Any) -> str:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """A sandbox in which no single operation takes for ever, or all memory: not even another thread would go on meanwhile."""
+    """A sandbox that multiplies and formats nothing large. Loops and words put together may still take long, or much."""
 
     intercepted_binops = frozenset({"*", "**", "%"})
 
