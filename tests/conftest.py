@@ -1,11 +1,13 @@
 """What every test may ask for, and the rule that a warning in the log fails a test."""
 
+import contextlib
 import json
 import logging
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -58,6 +60,18 @@ def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     loud = [record for record in caplog.get_records("call") if record.levelno >= logging.WARNING and record.name != "asyncio"]
     assert not loud, [record.getMessage() for record in loud]
+
+
+@pytest.fixture(autouse=True)
+def same_priority() -> Iterator[None]:
+    """A test that gives way, as an engine does, would have all that come after it give way."""
+    before = psutil.Process().nice()
+    yield
+    after = psutil.Process().nice()
+    if after != before:
+        with contextlib.suppress(psutil.AccessDenied):
+            psutil.Process().nice(before)
+    assert after == before
 
 
 @pytest.hookimpl(wrapper=True)

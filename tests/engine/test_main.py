@@ -28,6 +28,12 @@ from waggle.rl.batch import nothing
 from waggle.settings import Model
 
 
+@pytest.fixture(autouse=True)
+def no_priority(monkeypatch) -> None:
+    """It would hold for all tests after this one."""
+    monkeypatch.setattr(main, "be_nice", lambda _: True)
+
+
 @pytest.fixture
 async def begun(tmp_path):
     """Everything that lives as long as the process."""
@@ -122,7 +128,6 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "_contribute", crash)
-    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
     code, (*_, failed) = await ran(tmp_path)
     assert (code, went_back) == (1, [True])
     assert isinstance(failed, events.EngineFailed)
@@ -146,7 +151,6 @@ async def test_a_panic_of_a_library_is_one_crash_too(tmp_path, monkeypatch, capl
         return False
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
     code, (*_, failed) = await ran(tmp_path)
     assert code == 1
     assert failed.title == "The engine met an unexpected error: PanicException."
@@ -213,7 +217,6 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
         return False
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
     (tmp_path / "models.json").write_bytes(msgspec.json.encode(model.Known(folder="", name="", before=Model())))
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
     code, told = await ran(tmp_path)
@@ -262,7 +265,6 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
         return False
 
     monkeypatch.setattr(main, "_contribute", end)
-    monkeypatch.setattr(main, "be_nice", lambda _: True)  # it would hold for the tests after this one
     code, told = await ran(tmp_path)
     warned = [event for event in told if isinstance(event, events.Warned)]
     assert code == 0
