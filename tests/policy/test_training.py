@@ -80,9 +80,11 @@ def test_the_adapters_get_the_gradient_that_the_weights_would_get_through_them(k
         assert not adapters[name.replace("lora_B", "lora_A")].any(), "B is zero before training"
 
 
-def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path):
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path, method):
+    """Also before the first layer, where nothing is trained with adapters."""
     folder = make_model("qwen3", tmp_path)
-    kept, again = TorchPolicy(folder), TorchPolicy(folder, training=Training(recompute=True))
+    kept, again = (TorchPolicy(folder, training=Training(method, recompute=recompute)) for recompute in (False, True))
     batches = some_batches(kept)
     wanted, found = gradient_of(kept, batches), gradient_of(again, batches)
     assert all(torch.equal(wanted[name], found[name]) for name in wanted)
