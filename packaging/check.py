@@ -57,9 +57,11 @@ def app() -> None:
 
 
 def verifier() -> None:
-    """Every dataset that a charter may name: a question made and an answer judged."""
-    from waggle.tasks import verifier_child
+    """Every dataset that a charter may name: a question made and an answer judged. And a chat template."""
+    from waggle.tasks import template_child, verifier_child, wire
     from waggle.tasks.charter import Specialty
+
+    template_child.rendered(wire.Render("{{ messages[0].content }}", {}, [["words"]]))
 
     verifier_child.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 

@@ -1,7 +1,8 @@
 """Installs what was built as a person would, tries it, and removes it: `python packaging/smoke.py dist`.
 
-Tried are three rounds of the starter alone on the best device there is, the window with a picture of them, and a seed of a
-swarm where the network part comes along. Run by the release workflow on all three systems; on Linux it needs root.
+Tried are three rounds of the starter alone on the best device there is, the window with a picture of them, three rounds of a
+model with a chat template, and a seed of a swarm where the network part comes along. Run by the release workflow on all three
+systems; on Linux it needs root.
 """
 
 import os
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SECONDS = 300
+STARTER = Path(__file__).resolve().parent.parent / "resources/starter"
 
 
 def main(dist: Path) -> int:
@@ -64,6 +66,9 @@ def attempt(window: Path, console: Path, dist: Path) -> None:
         run(str(window), "--replay", str(recording), "--page", "home", "--screenshot", str(picture.resolve()))
         if not picture.exists():
             sys.exit("The window left no picture.")
+        chatting = shutil.copytree(STARTER, home / "chatting")
+        (chatting / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
+        run(str(console), "selftest", "--home", str(home / "talking"), "--set", f"model.folder={chatting}")
         if sys.platform != "win32":
             seed([str(console)], home / "seed")
 

@@ -215,8 +215,9 @@ def program(module: str) -> list[str]:
     if not getattr(sys, "frozen", False):
         return [sys.executable, "-m", module]
     here = Path(sys.executable)
-    names = {
-        "waggle": here.stem if sys.platform == "linux" else "waggle-console",  # elsewhere a window has no standard streams
-        "waggle.tasks.verifier_child": "waggle-verifier",
-    }
-    return [str(here.with_name(names[module] + here.suffix))]
+    name, *rest = {
+        "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],  # elsewhere a window has no standard streams
+        "waggle.tasks.verifier_child": ["waggle-verifier"],
+        "waggle.tasks.template_child": ["waggle-verifier", "template"],
+    }[module]
+    return [str(here.with_name(name + here.suffix)), *rest]

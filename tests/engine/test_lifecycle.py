@@ -300,7 +300,7 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
 
 
 async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(lifecycle):
-    gone = VerifierGone("The judging process does not start: no verdict within 120 s.", "Look at the page Help.")
+    gone = VerifierGone("The judging process does not start: no answer within 120 s.", "Look at the page Help.")
     lifecycle.hindered(gone)
     await reached(lifecycle, "waiting")
     said = sentence(lifecycle.teller.state)

@@ -54,3 +54,4 @@ def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
     assert paths.program("waggle") == [os.path.join("opt", "waggle-console.exe")]
     assert paths.window() == [os.path.join("opt", "Waggle.exe")], "the other one would open a console as well"
     assert paths.program("waggle.tasks.verifier_child") == [os.path.join("opt", "waggle-verifier.exe")]
+    assert paths.program("waggle.tasks.template_child") == [os.path.join("opt", "waggle-verifier.exe"), "template"]

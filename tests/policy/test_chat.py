@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -134,12 +135,38 @@ def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
         ("{{ messages[0].content }}{{ messages[0].content }}", "once"),
         ("{{ 1 / 0 }}", "division"),
         ("{{ cycler() }}{{ messages[0].content }}", "cannot be used"),
-        ("{{ 9**(9**9) }}{{ messages[0].content }}", "more than small numbers"),  # which would never end
-        ("{{ 'a' * 10**12 }}{{ messages[0].content }}", "more than small numbers"),
-        ("{{ '%999999999999d' % 1 }}{{ messages[0].content }}", "more than small numbers"),
+        ("{{ 'a' * 10**12 }}{{ messages[0].content }}", "MemoryError"),
+        ("{{ '%999999999999d' % 1 }}{{ messages[0].content }}", "MemoryError"),
+        (
+            "{% set a = namespace(x='a' * 1024) %}{% for _ in range(60) %}{% set a.x = a.x ~ a.x %}{% endfor %}",
+            "MemoryError|no answer",
+        ),
+        ("{{ messages[0].content.ljust(10**7) }}", "says more than"),
+        ("{{ messages[0].content }}{{ '\\ud800' }}", "surrogates"),
+        ("{{ raise_exception('\\ud800') }}", "cannot be used: \\?"),
+        ("{{ '" + "a" * chat.LARGEST + "' }}{{ messages[0].content }}", "too long"),
         ("nothing", "once"),
     ],
 )
 def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why):
     with pytest.raises(ModelError, match=why):
         chat.read(folder_with(tmp_path, template))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 9**(9**9) }}{{ messages[0].content }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}{{ messages[0].content }}",
+    ],
+)
+def test_a_template_that_never_ends_is_ended(tmp_path, template):
+    with pytest.raises(ModelError, match="no answer within 3 s of work"):
+        chat.read(folder_with(tmp_path, template))
+
+
+def test_the_process_that_rendered_a_template_is_gone(tmp_path):
+    words = load(folder_with(tmp_path, QWEN))
+    words.conversation(["What is 2 + 2?", "Four.", "And 3 + 3?"])
+    running = [one.cmdline() for one in psutil.Process().children(recursive=True)]
+    assert not [command for command in running if "waggle.tasks.template_child" in command]

@@ -214,7 +214,7 @@ def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
         os.kill(own.pid, signal.SIGKILL)
         os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
         assert len(own.answers([("bf", 9)])) == 1
-        assert reasons == ["the verifier ended with signal 9"]
+        assert reasons == ["it ended with signal 9"]
     finally:
         own.close()
 

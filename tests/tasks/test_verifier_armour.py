@@ -265,14 +265,14 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(mo
     own = Verifier(charter_of("coin_flip", "bf"), restarted=reasons.append)
     try:
         coin, honest = own.questions([("coin_flip", 3), ("bf", 3)])
-        with pytest.raises(VerifierError, match="no verdict within 2 s of work") as blamed:
+        with pytest.raises(VerifierError, match="no answer within 2 s of work") as blamed:
             own.judge_strangers([(coin, said("1e999999999"))])
         assert not isinstance(blamed.value, VerifierGone)
         os.kill(own.pid, signal.SIGTERM)
         (answer,) = own.answers([("bf", 3)])
         assert own.judge_strangers([(honest, said(answer))])[0].reward == 1.0
-        assert reasons[0] == "no verdict within 2 s of work"
-        assert reasons[1].startswith("the verifier ended with ")
+        assert reasons[0] == "no answer within 2 s of work"
+        assert reasons[1].startswith("it ended with ")
         assert len(reasons) == 2
     finally:
         own.close()

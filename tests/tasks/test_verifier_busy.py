@@ -55,7 +55,7 @@ def test_nobody_is_to_blame_for_a_child_that_gets_no_processor_at_all(own, ask, 
     with monkeypatch.context() as hurried:
         hurried.setattr(verifying, "BATCH_SECONDS", 0.5)
         os.kill(first, signal.SIGSTOP)
-        with pytest.raises(VerifierGone, match="no verdict within"):
+        with pytest.raises(VerifierGone, match="no answer within"):
             ask()
     assert ask()[0].reward == 1.0
     assert own.pid != first

@@ -1,64 +1,76 @@
-"""The chat template of a model that was taught to chat: what stands before and after a person's words, rendered in a sandbox.
+"""The chat template of a model that was taught to chat: what stands before and after a person's words.
 
-A template comes with the model, from strangers, and is a program: it runs in Jinja's sandbox, as in transformers, once, with a
-mark in the place of all that is said. So no question or answer ever reaches it. Left out: tools, and today's date: it is always
-the same day, so that equal questions are equal prompts.
+A template comes with the model, from strangers, and is a program: a process of its own renders it (see
+tasks/template_child.py), with a mark in the place of all that is said. So no question or answer ever reaches it.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Template, TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 from waggle.errors import ModelError
 from waggle.policy.configuration import table_in
+from waggle.tasks import wire
+from waggle.tasks.child import Child
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
-LARGEST = 1 << 20  # number that a template computes with
-DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
+LARGEST = 1 << 20  # characters of a template
+START_SECONDS = 60.0  # of the clock, for a process on a busy computer
+RENDER_SECONDS = 3.0  # of the processor: thousands of times what a template takes
 
 
-@dataclass(frozen=True)
 class Chat:
-    """How a model was taught to chat. `stop` is the token that ends its turn."""
+    """How a model was taught to chat. Raises ModelError for a template that cannot be used."""
 
-    folder: Path
-    template: Template
-    specials: Mapping[str, str]
+    def __init__(self, folder: Path, template: str, specials: Mapping[str, str]) -> None:
+        self._folder, self._template, self._specials = folder, template, dict(specials)
+        self._pieces: dict[int, tuple[str, ...]] = {}
+        self.around(1)
 
     @property
     def stop(self) -> str:
-        return self.specials["eos_token"]
+        """The token that ends the model's turn."""
+        return self._specials["eos_token"]
 
     def around(self, said: int) -> tuple[str, ...]:
         """What stands before, between and behind so much that a person and the model say in turn, as text with special tokens.
 
         The person begins and ends. Raises ModelError where the template does not say it so.
         """
-        marks = [MARK.format(place) for place in range(said)]
-        roles = ("user", "assistant")
-        messages = [{"role": roles[place % 2], "content": mark} for place, mark in enumerate(marks)]
+        if said not in self._pieces:
+            lengths = range(said, 0, -2)  # who finds this too long asks for less
+            for length, text in zip(lengths, self._rendered(lengths), strict=True):
+                self._pieces[length] = self._split(text, length)
+        return self._pieces[said]
+
+    def _rendered(self, lengths: range) -> list[str]:
+        conversations = [[MARK.format(place) for place in range(length)] for length in lengths]
         try:
-            left = self.template.render(
-                messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **self.specials
-            )
-        except Exception as error:  # a program of strangers may raise anything
-            raise _unusable(self.folder, str(error)) from error
+            child = Child("waggle.tasks.template_child", wire.template_reply)
+        except OSError as error:  # short of memory or of processes
+            raise self._unusable(f"{error.strerror}") from error
+        try:
+            reply = child.ask(wire.Render(self._template, self._specials, conversations), START_SECONDS, RENDER_SECONDS)
+        except (EOFError, TimeoutError) as error:
+            raise self._unusable(str(error)) from error
+        finally:
+            child.end()
+        if not isinstance(reply, wire.Texts):
+            raise self._unusable(reply.reason)
+        return reply.texts
+
+    def _split(self, left: str, said: int) -> tuple[str, ...]:
         pieces = []
-        for mark in marks:
+        for place in range(said):
+            mark = MARK.format(place)
             if left.count(mark) != 1:
-                raise _unusable(self.folder, "it does not say a person's words once")
+                raise self._unusable("it does not say a person's words once")
             piece, left = left.split(mark)
             pieces.append(piece)
         return (*pieces, left)
+
+    def _unusable(self, why: str) -> ModelError:
+        return _unusable(self._folder, why)
 
 
 def read(folder: Path) -> Chat | None:
@@ -68,20 +80,17 @@ def read(folder: Path) -> Chat | None:
     template = _template(folder, settings)
     if template is None:
         return None
+    if len(template) > LARGEST:
+        raise _unusable(folder, "it is too long")
     specials = {name: _text(settings.get(name)) for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
-    try:
-        made = _environment().from_string(template)
-    except Exception as error:  # what is computed from nothing but constants is computed here
-        raise _unusable(folder, str(error)) from error
-    chat = Chat(folder, made, specials)
-    chat.around(1)  # raises where it is of no use
-    return chat
+    return Chat(folder, template, specials)
 
 
 def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return path.read_text(encoding="utf-8", errors="replace")
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(LARGEST + 1)
     found = settings.get("chat_template")
     if isinstance(found, list):  # several by name
         named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
@@ -93,40 +102,6 @@ def _text(token: Any) -> str:
     """A special token is written as its text, or as a table that holds it."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """A sandbox that multiplies and formats nothing large. Loops and words put together may still take long, or much."""
-
-    intercepted_binops = frozenset({"*", "**", "%"})
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Only numbers that are not large."""
-        if not all(isinstance(one, int | float) and abs(one) <= LARGEST for one in (left, right)) or operator == "**":
-            raise TemplateError(f"it computes {operator} with more than small numbers")
-        return super().call_binop(context, operator, left, right)
-
-
-def _environment() -> _Environment:
-    made = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
-    made.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    made.globals["raise_exception"] = _refuse
-    made.globals["strftime_now"] = DATE.strftime
-    return made
-
-
-class _Generation(Extension):
-    """What stands between `generation` and `endgeneration`, as it is: transformers marks there what the model says."""
-
-    tags = {"generation"}  # noqa: RUF012 - as Jinja has it
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
-
-
-def _refuse(message: str) -> None:
-    raise TemplateError(message)
 
 
 def _unusable(folder: Path, why: str) -> ModelError:

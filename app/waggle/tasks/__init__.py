@@ -1,1 +1,1 @@
-"""What is asked and how it is judged: the charter, questions, and the process that judges text from strangers."""
+"""What is asked and how it is judged: the charter, questions, and the processes that see what strangers wrote."""

@@ -71,7 +71,7 @@ class Child(Generic[Reply]):
         """
         assert self.process.stdin is not None
         if self.process.stdin.closed:
-            raise Killed("the verifier is not running")
+            raise Killed("it is not running")
         self._send(wire.framed(request))
         frame = self._awaited(seconds, work)
         if frame is None:
@@ -106,12 +106,12 @@ class Child(Generic[Reply]):
     def _beyond(self, worked: float, work: float, seconds: float, *, late: bool) -> TimeoutError | EOFError | None:
         """What it has taken that it may not, if anything."""
         if worked >= work:
-            return TimeoutError(f"no verdict within {work:.0f} s of work")
+            return TimeoutError(f"no answer within {work:.0f} s of work")
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else Starved
-            return kind(f"no verdict within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
+            return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
         if held_by(self.process.pid) > MEMORY_BYTES:
-            return EOFError(f"the verifier took more than {MEMORY_BYTES / 2**30:.0f} GiB")
+            return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
         return None
 
     def ending(self) -> EOFError:
@@ -119,11 +119,11 @@ class Child(Generic[Reply]):
         try:
             code = self.process.wait(timeout=GONE_SECONDS)
         except subprocess.TimeoutExpired:
-            return EOFError("the verifier closed its pipe")
+            return EOFError("it closed its pipe")
         if code == TRIPPED:
-            return Forbidden("the verifier's tripwire ended it")
+            return Forbidden("its tripwire ended it")
         kind = Killed if code == -KILL else EOFError
-        return kind(f"the verifier ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
+        return kind(f"it ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
 
     def end(self) -> None:
         """Make sure that it is gone; frees both pipes."""

@@ -188,7 +188,7 @@ def _prepare(warm: wire.Warm, replies: BinaryIO) -> tuple[Bench, wire.Reply]:
 
 
 def _failed(error: Exception) -> wire.Failed:
-    return wire.Failed(f"{type(error).__name__}: {error}"[:300])
+    return wire.Failed(f"{type(error).__name__}: {error}"[: wire.REASON])
 
 
 def main() -> None:

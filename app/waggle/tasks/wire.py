@@ -1,4 +1,5 @@
-"""The messages between the verifier, or the audit, and its child: length-prefixed msgpack over the child's stdin and stdout."""
+"""The messages between the verifier, the audit, or a chat template, and its child: length-prefixed msgpack over the child's
+stdin and stdout."""
 
 from typing import IO, Annotated, TypeVar
 
@@ -10,6 +11,7 @@ from waggle.tasks.charter import Specialty
 from waggle.tasks.group import Verdict
 
 MAX_FRAME = 64 * 1024 * 1024
+REASON = 300  # characters of what a program of others says
 
 Key = tuple[str, int]  # (dataset, seed)
 
@@ -112,13 +114,24 @@ class Scores(msgspec.Struct, frozen=True, tag=True, array_like=True):
     scores: list[Scored]
 
 
+class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Of a chat template: what does it make of these conversations? Each is what a person and a model say in turn. `specials`
+    are the texts of tokens that it may name."""
+
+    template: str
+    specials: dict[str, str]
+    conversations: list[list[str]]
+
+
 Request = MakeQuestions | MakeAnswers | Judge
 AuditRequest = List | Examine | Make | Score
 AuditReply = Catalogue | Warmed | Made | Scores | Failed
+TemplateReply = Texts | Failed
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
+_template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply)
 
 Said = TypeVar("Said")
 
@@ -154,8 +167,13 @@ def audit_reply(frame: bytes) -> AuditReply:
     return _said(frame, _audit_replies)
 
 
+def template_reply(frame: bytes) -> TemplateReply:
+    """The same of a template's child."""
+    return _said(frame, _template_replies)
+
+
 def _said(frame: bytes, decoder: msgspec.msgpack.Decoder[Said]) -> Said:
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:
-        raise EOFError(f"the verifier talks nonsense: {error}") from error
+        raise EOFError(f"it talks nonsense: {error}") from error
