@@ -189,7 +189,7 @@ def test_on_a_mac_no_more_counts_as_free_than_metal_recommends(monkeypatch, free
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
     monkeypatch.setattr(mx, "device_info", lambda: {"max_recommended_working_set_size": 12 * GB})
     monkeypatch.setattr(fit, "_free", lambda: free)
-    monkeypatch.setattr(fit, "_mlx_product", lambda name: lambda: 1.0)
+    monkeypatch.setattr(fit, "_mlx_product", lambda name, device: lambda: 1.0)
     assert fit.measure("MLX", "metal", 1).free == found
 
 
@@ -202,7 +202,10 @@ def test_a_card_that_is_too_full_for_the_benchmark_is_short_of_memory(monkeypatc
         fit.measure("torch", "cpu", 1)
 
 
-def test_the_benchmark_finds_a_device_with_memory_and_speed():
-    found = fit.measure("torch", "cpu", 1)
+@pytest.mark.parametrize("backend", ["torch", "MLX"])
+def test_the_benchmark_finds_a_device_with_memory_and_speed(backend):
+    if backend == "MLX":
+        pytest.importorskip("mlx.core")
+    found = fit.measure(backend, "cpu", 1)
     assert found.free > 0
     assert all(speed > 1e6 for speed in found.speeds.values())

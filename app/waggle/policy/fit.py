@@ -218,7 +218,7 @@ def measure(backend: str, device: str, threads: int) -> Machine:
         from waggle.policy.mlx_memory import recommended
 
         free = min(_free(), recommended() or _free())
-        return Machine(free, {name: _speed(_mlx_product(name)) for name in BYTES}, backend, device)
+        return Machine(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
     import torch
 
     from waggle.policy.torch_memory import memory_errors
@@ -259,7 +259,7 @@ def _speed(multiply: Callable[[], float]) -> float:
 def _torch_product(name: Precision, device: str) -> Callable[[], float]:
     import torch
 
-    rows, size = (4096, 4096) if device != "cpu" else (256, 1024)
+    rows, size = _shape(device, 4096)
     left, right = (torch.ones(n, size, dtype=getattr(torch, name), device=device) for n in (rows, size))
 
     def multiply() -> float:
@@ -269,14 +269,19 @@ def _torch_product(name: Precision, device: str) -> Callable[[], float]:
     return multiply
 
 
-def _mlx_product(name: Precision) -> Callable[[], float]:
+def _mlx_product(name: Precision, device: str) -> Callable[[], float]:
     import mlx.core as mx
 
-    size = 2048
-    matrix: Any = mx.ones((size, size), dtype=getattr(mx, name))
+    rows, size = _shape(device, 2048)
+    left, right = (mx.ones((n, size), dtype=getattr(mx, name)) for n in (rows, size))
 
     def multiply() -> float:
-        mx.eval(matrix @ matrix)
-        return 2.0 * size**3
+        mx.eval(left @ right)
+        return 2.0 * rows * size * size
 
     return multiply
+
+
+def _shape(device: str, whole: int) -> tuple[int, int]:
+    """Rows and width of a product that keeps this device busy, and that nobody waits for."""
+    return (256, 1024) if device == "cpu" else (whole, whole)
