@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import waggle
 from waggle import paths
@@ -23,6 +24,7 @@ from waggle.engine.trying import Trying
 from waggle.policy import cached, checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.configuration import Configuration
+from waggle.policy.fit import Fit, Machine
 from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.sent import SentMessage
@@ -42,6 +44,8 @@ PARTS = (
     "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",
     "Joining the swarm",
 )  # fmt: skip
+One = TypeVar("One")
+Other = TypeVar("Other")
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
@@ -75,7 +79,6 @@ async def prepare(
     may_share: Callable[[], bool] = lambda: False, patient: bool = False,
 ) -> Prepared:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
-    loop = asyncio.get_running_loop()
     _tell_part(teller, 0)
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
@@ -85,13 +88,9 @@ async def prepare(
     _hold(folder, stack)
 
     _tell_part(teller, 1)
-    verifier = await _judging(charter, teller, stack)
-    held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
-
-    _tell_part(teller, 2)
-    machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
-    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
-    opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, teller))
+    (verifier, held_out), (machine, fit, opened) = await _both(
+        _judging(charter, chosen, teller, stack), _opened(home, folder, chosen, teller, policy_thread, divided)
+    )
 
     _tell_part(teller, 3)
     base = checkpoint.base_of(folder)
@@ -106,7 +105,9 @@ async def prepare(
     )  # fmt: skip
     keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
     played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
-    moments = await loop.run_in_executor(policy_thread, _moments, home, folder, opened, stopped.is_set, computer)
+    moments = await asyncio.get_running_loop().run_in_executor(
+        policy_thread, _moments, home, folder, opened, stopped.is_set, computer
+    )
     prepared = Prepared(
         node=node,
         watch_swarm=swarm.run,
@@ -131,10 +132,34 @@ async def prepare(
     return prepared
 
 
-async def _judging(charter: Charter, teller: Teller, stack: AsyncExitStack) -> Verifier:
+async def _both(one: Awaitable[One], other: Awaitable[Other]) -> tuple[One, Other]:
+    """What they give, side by side: the checker starts in a process of its own. Each ends before anything is raised."""
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return first, second
+
+
+async def _judging(
+    charter: Charter, chosen: Settings, teller: Teller, stack: AsyncExitStack
+) -> tuple[Verifier, tuple[Question, ...]]:
     verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
     stack.callback(verifier.close)
-    return verifier
+    held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
+    _tell_part(teller, 2)  # which is what is waited for now, if anything
+    return verifier, held_out
+
+
+async def _opened(
+    home: paths.Home, folder: Path, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor,
+    divided: Callable[[int], int],
+) -> tuple[Machine, Fit, Opened]:  # fmt: skip
+    loop = asyncio.get_running_loop()
+    machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
+    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
+    return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, teller))
 
 
 def _hold(folder: Path, stack: AsyncExitStack) -> None:
