@@ -1,7 +1,8 @@
 """The recipe of the starter model that ships with Waggle: a very small Llama, trained from nothing on questions of the charter.
 
 It learns to know answers, and then to wear the answer tag in about one answer of a hundred, so that reinforcement learning
-has something to discover. Left out: anything a large model needs (several devices, mixed precision, resuming).
+has something to discover. transformers takes seconds to import: whoever makes no model does without. Left out: anything a
+large model needs (several devices, mixed precision, resuming).
 """
 
 import argparse
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple
 import torch
 from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from waggle import paths
 from waggle.lab import starter_tokenizer
@@ -148,6 +148,8 @@ def dress(batch: Sequence[Encoded], tags: tuple[int, int], phase: Phase, rng: ra
 
 def new_model(shape: Shape, tokenizer: Tokenizer) -> Any:
     """A fresh Llama with tied embeddings; draws its weights from torch's generator."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=shape.width,

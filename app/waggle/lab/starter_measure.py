@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 from tokenizers import Tokenizer
-from transformers import GenerationConfig
 
 from waggle.lab.starter_tokenizer import PAD, STOP, TAGS, number_of
 from waggle.tasks.charter import Charter
@@ -47,6 +46,8 @@ def sample(model: Any, tokenizer: Tokenizer, prompts: Sequence[str], count: int)
 
 def sampling(tokenizer: Tokenizer, **more: int) -> Any:
     """Plain sampling at temperature 1: nothing cut from the distribution."""
+    from transformers import GenerationConfig
+
     return GenerationConfig(
         do_sample=True,
         temperature=1.0,

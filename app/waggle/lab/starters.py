@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, assert_never
 import msgspec
 import torch
 from tokenizers import Tokenizer
-from transformers import LlamaForCausalLM
 
 from waggle import paths
 from waggle.errors import LabError
@@ -178,6 +177,8 @@ def _make(model: Model, charter: Charter, verifier: Verifier, examples: Mapping[
     torch.manual_seed(model.recipe.seed)
     match model:
         case Continued():
+            from transformers import LlamaForCausalLM
+
             tokenizer = Tokenizer.from_file(str(paths.starter() / "tokenizer.json"))
             network = LlamaForCausalLM.from_pretrained(paths.starter(), local_files_only=True, dtype=torch.float32)
             pools = dressed_pools(tokenizer, charter, examples, model.wearing)
