@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
 
+import psutil
 import pytest
 from transformers import AutoModelForCausalLM, Qwen3Config
 
@@ -67,6 +68,15 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
     computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
     assert held == [40, 20]
+
+
+async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
+    folder = shutil.copytree(paths.starter(), tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(b"damage")
+    with pytest.raises(ModelError, match="cannot be read"):
+        await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
+    running = [one.cmdline() for one in psutil.Process().children(recursive=True)]
+    assert not [command for command in running if "waggle.tasks.verifier_child" in command]
 
 
 async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):
