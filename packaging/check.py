@@ -61,7 +61,7 @@ def verifier() -> None:
     from waggle.tasks import template_child, verifier_child, wire
     from waggle.tasks.charter import Specialty
 
-    template_child.rendered(wire.Render("{{ messages[0].content }}", {}, [["words"]]))
+    template_child.rendered(wire.Render("{{ messages[0].content }}", {}, ("words",)))
 
     verifier_child.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 

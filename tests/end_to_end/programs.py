@@ -21,13 +21,18 @@ SLOW = 3.0  # times the seconds that a computer needs which does nothing else
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 
 
-def child_named(parent: int, word: str) -> psutil.Process:
-    """The one child of a process whose command line names `word`; others come and go meanwhile."""
+def children_named(parent: int, word: str) -> list[psutil.Process]:
+    """The children of a process whose command line names `word`; others come and go meanwhile."""
     found = []
     for child in psutil.Process(parent).children():
         with contextlib.suppress(psutil.NoSuchProcess):
             found += [child] if any(word in part for part in child.cmdline()) else []
-    (only,) = found
+    return found
+
+
+def child_named(parent: int, word: str) -> psutil.Process:
+    """The only one of them."""
+    (only,) = children_named(parent, word)
     return only
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import typing
 from collections.abc import Callable
@@ -9,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
 
-import psutil
 import pytest
 from transformers import AutoModelForCausalLM, Qwen3Config
 
+from end_to_end.programs import children_named
 from waggle import paths
 from waggle.engine import fitting, keeping
 from waggle.engine.frugality import Frugality
@@ -75,8 +76,7 @@ async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_start
     (folder / "model.safetensors").write_bytes(b"damage")
     with pytest.raises(ModelError, match="cannot be read"):
         await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
-    running = [one.cmdline() for one in psutil.Process().children(recursive=True)]
-    assert not [command for command in running if "waggle.tasks.verifier_child" in command]
+    assert not children_named(os.getpid(), "verifier_child")
 
 
 async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):

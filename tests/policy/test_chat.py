@@ -1,13 +1,14 @@
 """Chat templates: the same prompt as transformers makes, and nothing else of a template's wishes."""
 
 import json
+import os
 from pathlib import Path
 
-import psutil
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from end_to_end.programs import children_named
 from waggle.errors import ModelError
 from waggle.policy import chat
 from waggle.policy.tokenizer import load
@@ -163,10 +164,17 @@ def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why
 def test_a_template_that_never_ends_is_ended(tmp_path, template):
     with pytest.raises(ModelError, match="no answer within 3 s of work"):
         chat.read(folder_with(tmp_path, template))
+    assert not children_named(os.getpid(), "template_child")
 
 
-def test_the_process_that_rendered_a_template_is_gone(tmp_path):
-    words = load(folder_with(tmp_path, QWEN))
-    words.conversation(["What is 2 + 2?", "Four.", "And 3 + 3?"])
-    running = [one.cmdline() for one in psutil.Process().children(recursive=True)]
-    assert not [command for command in running if "waggle.tasks.template_child" in command]
+def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
+    """A model is opened for each message that a person writes, and every message goes on from those before."""
+    started = []
+    child = chat.Child
+    monkeypatch.setattr(chat, "Child", lambda *given: started.append(given) or child(*given))
+    folder = folder_with(tmp_path, QWEN)
+    for said in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
+        load(folder).conversation(said)
+    assert len(started) == 2
+    folder_with(tmp_path, SMOL)
+    assert load(folder).prompt("x").tolist() != load(folder_with(tmp_path, QWEN)).prompt("x").tolist()

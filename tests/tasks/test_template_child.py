@@ -24,7 +24,7 @@ template_child.main()
 
 
 def rendered(program: list[str], template: str) -> wire.TemplateReply:
-    asked = wire.framed(wire.Render(template, {}, [["words"]]))
+    asked = wire.framed(wire.Render(template, {}, ("words",)))
     child = subprocess.run([sys.executable, *program], input=asked, stdout=subprocess.PIPE, check=True, timeout=60)
     size = int.from_bytes(child.stdout[:4], "big")
     assert size == len(child.stdout) - 4, "it says one thing, and ends"
@@ -36,19 +36,19 @@ def test_what_gets_out_of_the_sandbox_finds_the_doors_closed(tmp_path):
     file = tmp_path / "kept"
     file.write_text("here")
     out = ["-c", OUTSIDE]
-    assert rendered(out, "{{ open is defined }}") == wire.Texts(["True"]), "the test's own way out"
+    assert rendered(out, "{{ open is defined }}") == wire.Rendered("True"), "the test's own way out"
     for tried in (f"open('{file}').read()", f"open('{file}', 'w')"):
         assert isinstance(rendered(out, f"{{{{ {tried} }}}}"), wire.Failed), tried
     if sys.platform == "linux":
         for tried in ("fork()", f"remove('{file}')"):
             assert isinstance(rendered(out, f"{{{{ {tried} }}}}"), wire.Failed), tried
-        assert rendered(out, f"{{{{ run('rm {file}') }}}}") != wire.Texts(["0"])
+        assert rendered(out, f"{{{{ run('rm {file}') }}}}") != wire.Rendered("0")
     assert file.read_text() == "here"
 
 
 def test_a_template_sees_what_is_said_and_the_tokens_it_may_name_and_nothing_of_the_computer():
     child = ["-m", "waggle.tasks.template_child"]
-    assert rendered(child, "{{ messages[0].role }}: {{ messages[0].content }}") == wire.Texts(["user: words"])
-    assert rendered(child, "{{ open is defined }}{{ self._environment is defined }}{{ strftime_now('%Y') }}") == wire.Texts(
-        ["FalseFalse2024"]
+    assert rendered(child, "{{ messages[0].role }}: {{ messages[0].content }}") == wire.Rendered("user: words")
+    assert rendered(child, "{{ open is defined }}{{ self._environment is defined }}{{ strftime_now('%Y') }}") == wire.Rendered(
+        "FalseFalse2024"
     )

@@ -4,7 +4,8 @@ A template comes with the model, from strangers, and is a program: a process of 
 tasks/template_child.py), with a mark in the place of all that is said. So no question or answer ever reaches it.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,61 +17,54 @@ from waggle.tasks.child import Child
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 LARGEST = 1 << 20  # characters of a template
 START_SECONDS = 60.0  # of the clock, for a process on a busy computer
+KEPT = 32  # of what was rendered
 RENDER_SECONDS = 3.0  # of the processor: thousands of times what a template takes
 
 
+@dataclass(frozen=True)
 class Chat:
-    """How a model was taught to chat. Raises ModelError for a template that cannot be used."""
+    """How a model was taught to chat."""
 
-    def __init__(self, folder: Path, template: str, specials: Mapping[str, str]) -> None:
-        self._folder, self._template, self._specials = folder, template, dict(specials)
-        self._pieces: dict[int, tuple[str, ...]] = {}
-        self.around(1)
+    folder: Path
+    template: str
+    specials: tuple[tuple[str, str], ...]  # names and texts of the tokens that it may name
 
     @property
     def stop(self) -> str:
         """The token that ends the model's turn."""
-        return self._specials["eos_token"]
+        return dict(self.specials)["eos_token"]
 
     def around(self, said: int) -> tuple[str, ...]:
         """What stands before, between and behind so much that a person and the model say in turn, as text with special tokens.
 
         The person begins and ends. Raises ModelError where the template does not say it so.
         """
-        if said not in self._pieces:
-            lengths = range(said, 0, -2)  # who finds this too long asks for less
-            for length, text in zip(lengths, self._rendered(lengths), strict=True):
-                self._pieces[length] = self._split(text, length)
-        return self._pieces[said]
-
-    def _rendered(self, lengths: range) -> list[str]:
-        conversations = [[MARK.format(place) for place in range(length)] for length in lengths]
-        try:
-            child = Child("waggle.tasks.template_child", wire.template_reply)
-        except OSError as error:  # short of memory or of processes
-            raise self._unusable(f"{error.strerror}") from error
-        try:
-            reply = child.ask(wire.Render(self._template, self._specials, conversations), START_SECONDS, RENDER_SECONDS)
-        except (EOFError, TimeoutError) as error:
-            raise self._unusable(str(error)) from error
-        finally:
-            child.end()
-        if not isinstance(reply, wire.Texts):
-            raise self._unusable(reply.reason)
-        return reply.texts
-
-    def _split(self, left: str, said: int) -> tuple[str, ...]:
-        pieces = []
-        for place in range(said):
-            mark = MARK.format(place)
+        marks = [MARK.format(place) for place in range(said)]
+        left, pieces = _rendered(self, tuple(marks)), []
+        for mark in marks:
             if left.count(mark) != 1:
-                raise self._unusable("it does not say a person's words once")
+                raise _unusable(self.folder, "it does not say a person's words once")
             piece, left = left.split(mark)
             pieces.append(piece)
         return (*pieces, left)
 
-    def _unusable(self, why: str) -> ModelError:
-        return _unusable(self._folder, why)
+
+@lru_cache(KEPT)
+def _rendered(chat: Chat, said: tuple[str, ...]) -> str:
+    """By a process of its own, once for as many turns: a model is opened often, and talks go on."""
+    try:
+        child = Child("waggle.tasks.template_child", wire.template_reply)
+    except OSError as error:  # short of memory or of processes
+        raise _unusable(chat.folder, f"{error.strerror}") from error
+    try:
+        reply = child.ask(wire.Render(chat.template, dict(chat.specials), said), START_SECONDS, RENDER_SECONDS)
+    except (EOFError, TimeoutError) as error:
+        raise _unusable(chat.folder, str(error)) from error
+    finally:
+        child.end()
+    if isinstance(reply, wire.Failed):
+        raise _unusable(chat.folder, reply.reason)
+    return reply.text
 
 
 def read(folder: Path) -> Chat | None:
@@ -82,8 +76,10 @@ def read(folder: Path) -> Chat | None:
         return None
     if len(template) > LARGEST:
         raise _unusable(folder, "it is too long")
-    specials = {name: _text(settings.get(name)) for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
-    return Chat(folder, template, specials)
+    names = ("bos_token", "eos_token", "unk_token", "pad_token")
+    chat = Chat(folder, template, tuple((name, _text(settings.get(name))) for name in names))
+    chat.around(1)  # raises where it is of no use
+    return chat
 
 
 def _template(folder: Path, settings: dict[str, Any]) -> str | None:

@@ -22,26 +22,21 @@ from waggle.tasks import armour, wire
 LONGEST = 1 << 20  # characters that a template says
 DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
 ROLES = ("user", "assistant")
-WARM = wire.Render(
-    "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}", {}, [["words"]]
-)  # what Jinja imports when it needs it
+EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # what Jinja imports only when it is needed
 
 
-def rendered(request: wire.Render) -> list[str]:
-    """What the template makes of each conversation. Left out: tools, and today's date, which is always the same, so that
-    equal questions are equal prompts. Raises whatever the template does."""
+def rendered(request: wire.Render) -> str:
+    """What the template makes of it. Left out: tools, and today's date, which is always the same, so that equal questions are
+    equal prompts. Raises whatever the template does."""
     template = _environment().from_string(request.template)
-    texts = []
-    for said in request.conversations:
-        messages = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(said)]
-        text = template.render(
-            messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
-        )
-        if len(text) > LONGEST:
-            raise TemplateError(f"it says more than {LONGEST:,} characters")
-        text.encode()  # raises for what is no text
-        texts.append(text)
-    return texts
+    messages = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.said)]
+    text = template.render(
+        messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
+    )
+    if len(text) > LONGEST:
+        raise TemplateError(f"it says more than {LONGEST:,} characters")
+    text.encode()  # raises for what is no text
+    return text
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -72,11 +67,11 @@ def main() -> None:
     if frame is None:
         return
     armour.limit_memory()
-    rendered(WARM)
+    rendered(wire.Render(EVERYTHING, {}, ("words",)))
     armour.close_doors()
     reply: wire.TemplateReply
     try:
-        reply = wire.Texts(rendered(msgspec.msgpack.decode(frame, type=wire.Render)))
+        reply = wire.Rendered(rendered(msgspec.msgpack.decode(frame, type=wire.Render)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
         reply = wire.Failed(reason.encode(errors="replace").decode()[: wire.REASON])

@@ -115,18 +115,22 @@ class Scores(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of a chat template: what does it make of these conversations? Each is what a person and a model say in turn. `specials`
-    are the texts of tokens that it may name."""
+    """Of a chat template: what does it make of what a person and a model say in turn? `specials` are the texts of tokens that
+    it may name."""
 
     template: str
     specials: dict[str, str]
-    conversations: list[list[str]]
+    said: tuple[str, ...]
+
+
+class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    text: str
 
 
 Request = MakeQuestions | MakeAnswers | Judge
 AuditRequest = List | Examine | Make | Score
 AuditReply = Catalogue | Warmed | Made | Scores | Failed
-TemplateReply = Texts | Failed
+TemplateReply = Rendered | Failed
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
