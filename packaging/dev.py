@@ -94,7 +94,8 @@ def main(arguments: list[str]) -> int:
         case "test":
             setup()
             libraries(for_tests=True)
-            return lint() or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
+            compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
+            return lint() or waggle_python(*compiled) or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
         case "lint":
             setup()
             return lint()

@@ -78,25 +78,35 @@ def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: To
 
 
 @pytest.mark.usefixtures("spoken")
-@pytest.mark.parametrize("size", [SIZE, SMALLEST])
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_no_choice_and_no_chip_is_cut(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int, size: tuple[int, int]
-) -> None:
+def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+    """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
     look.set_text(percent)
-    window = window_told(told, *size)
-    for page in (*PAGES, "asked"):
-        if page == "asked":
-            ask(window)
-        else:
-            window.show_page(page)
-        settled(window)
-        shown = window.pages[window.page]
-        whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
-        cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
-        assert not cut, page
-        for chip in shown.findChildren(Chip):
-            assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7
+    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SMALLEST)
+    assert window.size().toTuple() == SMALLEST
+    for size in (SMALLEST, SIZE):
+        window.resize(*size)
+        for page in (*PAGES, "asked"):
+            if page == "asked":
+                ask(window)
+            else:
+                window.show_page(page)
+            settled(window)
+            nothing_is_cut(window.pages[window.page], percent, (size, page))
+
+
+def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
+    """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
+    whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
+    cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
+    assert not cut, where
+    for chip in shown.findChildren(Chip):
+        assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7, where
+    areas = [area for area in shown.findChildren(QScrollArea) if area.isVisible()]
+    over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
+    assert all(wider <= 0 for wider in over), (where, over)
+    heads = [top.height() - top.minimumSizeHint().height() for top in shown.findChildren(Top)]
+    assert all(higher >= 0 for higher in heads), (where, heads)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
@@ -147,23 +157,6 @@ def test_the_days_of_the_calendar_stand_clear_of_their_names(
     assert names.height() <= first.top()
     (line,) = calendar.parentWidget().findChildren(Line)
     assert first.bottom() + 6 * calendar._step() < line.y()
-
-
-@pytest.mark.usefixtures("spoken")
-@pytest.mark.parametrize("percent", PERCENTS)
-def test_no_page_is_wider_than_its_place(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
-    """Not even in the smallest window there is: what is scrolled moves up and down only, so the rest could never be seen."""
-    look.set_text(percent)
-    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SMALLEST)
-    assert window.size().toTuple() == SMALLEST
-    for page in PAGES:
-        window.show_page(page)
-        settled(window)
-        areas = [area for area in window.pages[page].findChildren(QScrollArea) if area.isVisible()]
-        over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
-        assert all(wider <= 0 for wider in over), (page, over)
-        heads = [top.height() - top.minimumSizeHint().height() for top in window.pages[page].findChildren(Top)]
-        assert all(higher >= 0 for higher in heads), (page, heads)
 
 
 def raced(swarms: Swarms) -> None:

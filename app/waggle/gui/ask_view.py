@@ -221,8 +221,8 @@ class AskView(QWidget):
         share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
         share.clicked.connect(lambda: self._set_sharing("yes"))
         keep.clicked.connect(lambda: self._set_sharing("no"))
-        asked = row((text(self._look, words, "small", wrap=True), 1), share, keep, gap=10, margins=(14, 8, 10, 8))
-        self._asking = frame("well", asked)
+        asked = text(self._look, words, "small", wrap=True)
+        self._asking = frame("well", column(asked, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
         self._asking.hide()
         return self._asking
 

@@ -183,6 +183,7 @@ def _written(value: str, *, measured: bool, ours: bool) -> str:
     return told(value) if ours else value
 
 
+@functools.cache
 def _pattern(english: str) -> re.Pattern[str]:
     pieces = (re.escape(piece) for piece in PLACE.split(english))
     return re.compile("(.+?)".join(pieces), re.DOTALL)
