@@ -17,13 +17,15 @@ import pytest
 from swarm.live import SOON, Start, fresh_identity, serving
 from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
+from waggle.swarm import announcement, shim
 from waggle.swarm.address import peer_of
-from waggle.swarm.dht import NEIGHBOURS, Dht, PeerAway
+from waggle.swarm.dht import GREETING, NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.limited import LONGEST_CALL
 from waggle.swarm.neighbours import Neighbours
 from waggle.swarm.services import CALLS_BURST, Limits, Services
-from waggle.swarm.shim import load_hivemind
+from waggle.swarm.shim import MOST_FORGED, load_hivemind
 from waggle.swarm.sources import RELAYED
 from waggle.swarm.traffic import Traffic
 from waggle.tasks.charter import first_swarm
@@ -108,7 +110,7 @@ async def test_names_near_a_key_that_are_nobodys_hide_nobody_from_a_search_and_a
             assert await node.announce(KEY, who.peer_id, *signed(who, time.time() + MAX_LIFETIME_S / 2))
         for node in nodes:
             assert (await node.read(KEY)).keys() == {who.peer_id for who in honest}
-            assert not node._node.blacklist.ban_counter.keys() & made_up
+            assert not node._node.blacklist._failed.keys() & made_up
         assert len(made_up) >= NEIGHBOURS
 
 
@@ -135,7 +137,7 @@ async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_ove
         named = [
             (key, long),
             (hivemind.node_id_of(friend), friend),
-            *((hivemind.DHTID(key ^ i), made_up_peer()) for i in range(5000)),
+            *((hivemind.DHTID(key ^ i), made_up_peer()) for i in range(3000)),
         ]
         bad._node.protocol.routing_table.get_nearest_neighbors = lambda *_given, **_named: named
         write = hivemind.PeerID.__init__
@@ -149,6 +151,85 @@ async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_ove
         assert nearest == {hivemind.node_id_of(friend): friend}
         assert max(written) < 64
         assert len(written) < 100
+
+
+@pytest.mark.parametrize("many", [2, 2000, 2_000_000])
+async def test_an_answer_of_many_pieces_is_neither_read_nor_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    honest, second, hostile = (fresh_identity(tmp_path, name) for name in ("honest", "second", "hostile"))
+    answer, looked = hivemind.dht_pb2.FindResponse.FromString(b"\x0a\x00" * many), []
+    answers_with(monkeypatch, hostile, lambda: answer)
+    look = shim.with_few_neighbours
+    monkeypatch.setattr(shim, "with_few_neighbours", lambda answer: looked.append(len(answer.results)) or look(answer))
+    async with opened(honest) as one, opened(hostile, NOTHING, one) as bad, opened(second, NOTHING, one) as two:
+        await one.ping(hostile.peer_id)
+        put(two, second, time.time() + 100)
+        assert await one._node.protocol.call_find(bad._p2p.peer_id, [hivemind.DHTID.generate(KEY)]) is None
+        assert (await one.read(KEY)).keys() == {second.peer_id}
+        assert looked
+        assert set(looked) == {1}
+
+
+def answers_with(monkeypatch: pytest.MonkeyPatch, hostile: Identity, make: Any) -> None:
+    """What this one answers to each search, whatever is looked for."""
+    protocol = importlib.import_module("hivemind.dht.protocol").DHTProtocol
+    find = protocol.rpc_find
+
+    async def rpc_find(self: Any, request: Any, context: Any) -> Any:
+        if self.p2p.peer_id.to_bytes() != hostile.peer_id:
+            return await find(self, request, context)
+        made = make()
+        return await made if asyncio.iscoroutine(made) else made
+
+    monkeypatch.setattr(protocol, "rpc_find", rpc_find)
+
+
+async def test_a_call_longer_than_any_of_ours_is_not_read(tmp_path: Path) -> None:
+    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
+    greets = Services(greeting=lambda: b"here")
+    async with opened(honest, greets) as one, opened(hostile, NOTHING, one) as bad:
+        for request in (hivemind.BytesValue(value=bytes(LONGEST_CALL)), hivemind.BytesValue(value=bytes(4_000_000))):
+            with pytest.raises(hivemind.failures, match="too long a message"):
+                await bad._p2p.call_protobuf_handler(one._p2p.peer_id, GREETING, request, hivemind.BytesValue)
+        assert await bad.greet(honest.peer_id) == b"here"
+
+
+async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waggle.swarm.dht.READ_S", 1.0)
+    reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
+    asked = list[bool]()
+
+    def never() -> Any:
+        asked.append(True)
+        return asyncio.Event().wait()
+
+    answers_with(monkeypatch, hostile, never)
+    async with opened(reader) as one, opened(hostile, NOTHING, one), opened(honest, NOTHING, one) as two:
+        one._node.protocol.wait_timeout = SOON
+        await one.ping(hostile.peer_id)
+        put(two, honest, time.time() + 100)
+        assert (await one.read(KEY)).keys() == {honest.peer_id}
+        assert asked
+        await two.close()
+        with pytest.raises(PeerAway):
+            await one.read(KEY)
+
+
+@pytest.mark.parametrize(("forged", "seen"), [(MOST_FORGED, True), (20 * MOST_FORGED, False)])
+async def test_an_answer_of_forged_entries_is_not_verified_to_its_end_and_few_of_them_hide_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: int, seen: bool
+) -> None:
+    reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
+    verified, verify = list[bytes](), announcement.verify
+    monkeypatch.setattr(announcement, "verify", lambda *given: verified.append(given[0]) or verify(*given))
+    async with opened(reader) as one, opened(hostile, NOTHING, one) as bad:
+        bad._node.protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
+        for _ in range(forged):
+            put(bad, honest, time.time() + 100, under=made_up_peer().to_bytes())
+        put(bad, honest, time.time() + 100)
+        assert (honest.peer_id in await one.read(KEY)) == seen
+        assert len(verified) == MOST_FORGED + 1
 
 
 async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +310,10 @@ async def test_relayed_names_of_one_computer_leave_half_of_a_room_to_whoever_com
                     await stub(bad, one).rpc_store(store_request(made_up, time.time() + 100), timeout=SOON)
             filled.append(len(held(one)))
         assert filled == [3, 6, 9, 12, 12]
+        async with opened(fresh_identity(tmp_path, "relayed"), NOTHING, one) as relayed:
+            own_name = fresh_identity(tmp_path, "relayed")
+            assert await relayed.announce(KEY, own_name.peer_id, *signed(own_name, time.time() + 100))
+            assert own_name.peer_id in held(one)
         assert await other.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
         assert honest.peer_id in held(one)
 
@@ -311,11 +396,11 @@ async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early
         assert held(one) == {own.peer_id}
 
 
-def put(dht: Dht, origin: Identity, expires_at: float) -> None:
-    """Into what this node itself stores, however it came by it."""
+def put(dht: Dht, origin: Identity, expires_at: float, under: bytes = b"") -> None:
+    """Into what this node itself stores, however it came by it; `under` another name than that of who signed it."""
     blob, expires_at = signed(origin, expires_at)
     packed = dht._node.protocol.serializer.dumps(blob)
-    dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at, subkey=origin.peer_id)
+    dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at, subkey=under or origin.peer_id)
 
 
 def held(dht: Dht) -> set[bytes]:
@@ -432,29 +517,28 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
     async with opened(honest, services) as one, opened(first, NOTHING, one) as bad, opened(second, NOTHING, one) as ally:
         blob, expires_at = signed(honest, time.time() + 100)
         await one.announce(KEY, honest.peer_id, blob, expires_at)
-        request = hivemind.dht_pb2.FindRequest(keys=[hivemind.DHTID.generate(KEY).to_bytes()])
-        had = []
-        for asker in (bad, ally):
-            with suppress(hivemind.failures):
-                while len(had) < 100:
-                    had.append((await stub(asker, one).rpc_find(request, timeout=SOON)).ByteSize())
-        assert 1000 < sum(had) <= 2000
+        assert 1000 < await drained(bad, honest.peer_id) + await drained(ally, honest.peer_id) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
             assert await third.read(KEY) == {honest.peer_id: blob}
 
 
-async def test_one_relayed_peer_leaves_the_others_their_part_of_what_all_relayed_ones_share(
+async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 8000.0)
-    honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(source=lambda peer_id: RELAYED)) as one, opened(hostile, NOTHING, one) as bad:
+    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 64_000.0)
+    honest = fresh_identity(tmp_path, "honest")
+    async with opened(honest, Services(source=lambda peer_id: RELAYED)) as one:
         blob, expires_at = signed(honest, time.time() + 100)
         await one.announce(KEY, honest.peer_id, blob, expires_at)
-        assert 1000 < await drained(bad, honest.peer_id) <= 2000
-        async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
-            assert await third.read(KEY) == {honest.peer_id: blob}
+        had = []
+        for number in range(4):
+            async with opened(fresh_identity(tmp_path, f"hostile {number}"), NOTHING, one) as bad:
+                had.append(await drained(bad, honest.peer_id))
+        assert 15_000 < had[0] <= 16_000, "a quarter"
+        assert 30_000 < sum(had) <= 36_000, "half, and a little"
+        async with opened(fresh_identity(tmp_path, "another"), NOTHING, one) as another:
+            assert await another.read(KEY) == {honest.peer_id: blob}
 
 
 async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
@@ -466,8 +550,10 @@ async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
         had = []
         for number in range(6):
-            async with opened(fresh_identity(tmp_path, f"name {number}")) as bad:
+            async with opened(name := fresh_identity(tmp_path, f"name {number}")) as bad:
                 await bad.connect(address)
+                if not number:
+                    await bad.announce(KEY, bad._p2p.peer_id.to_bytes(), *signed(name, time.time() + 100))
                 had.append(await drained(bad, peer_of(address)))
         assert 4000 < sum(had) <= 8000
 
@@ -567,11 +653,10 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
 
 
 async def drained(attacker: Dht, victim: bytes) -> int:
-    """How many bytes a peer gets out of another's directory before it is refused."""
+    """How many bytes a peer gets out of another's directory before it is told of neighbours alone."""
     asked, had = attacker._node.protocol.get_stub(hivemind.PeerID(victim)), 0
-    with suppress(hivemind.failures):
-        for _ in range(200):
-            had += (await asked.rpc_find(FIND, timeout=SOON)).ByteSize()
+    while (answer := await asked.rpc_find(FIND, timeout=SOON)).results[0].value:
+        had += answer.ByteSize()
     return had
 
 

@@ -161,6 +161,29 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
     assert reads == 4
 
 
+async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up_the_directory(
+    charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, reads, away = {bytes(38): bytes(300)}, 0, False
+
+    async def read(_key: str) -> dict[bytes, bytes]:
+        nonlocal reads
+        reads += 1
+        if away:
+            raise PeerAway("too slow")
+        return found
+
+    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
+    assert await node._list() == found
+    away = True
+    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 0.0)
+    assert await node._list() == found
+    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 1e6)
+    assert await asyncio.gather(*(node._list() for _ in range(8))) == [found] * 8
+    assert reads == 2
+
+
 @asynccontextmanager
 async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
     """A client asks for more than the network holds on its way, and leaves it there."""
@@ -444,7 +467,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     blob = bytes(1000)
     ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
     monkeypatch.setattr("waggle.swarm.node.BYTES_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.node.BYTES_BURST", 4.0 * len(blob))
+    monkeypatch.setattr("waggle.swarm.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(dhts, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)

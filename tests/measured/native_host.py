@@ -30,6 +30,7 @@ from multiaddr import Multiaddr
 
 from waggle.swarm import dht, shim
 from waggle.swarm.identity import Identity
+from waggle.swarm.limited import limited
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.services import Refused, Services
 
@@ -219,7 +220,7 @@ async def open_native(
 ) -> dht.Dht:
     """As `dht.open_dht`, with this host below."""
     dht.require_port(options.host, port)
-    host = await dht._limited(Host, services, options).create(
+    host = await limited(Host, services, options).create(
         host_maddrs=dht._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=dht.START_S
     )
     made = dht.Dht(HIVEMIND, host, await dht._dht_node(HIVEMIND, host, services))

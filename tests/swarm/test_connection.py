@@ -120,6 +120,7 @@ async def test_a_network_process_that_others_fill_is_there_again_at_once_each_ti
 ) -> None:
     monkeypatch.setattr(connecting, "RESTART_S", 1e6)
     monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
+    monkeypatch.setattr(connecting.Connection, "_look", lambda _self: asyncio.Event().wait())  # strangers hold it up
     one = await start("one", rejoin=1e6)
     for _ in range(2):
         restarted = await one.ear.hear(NetworkRestarted, after=len(one.ear.heard))

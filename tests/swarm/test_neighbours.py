@@ -5,7 +5,17 @@ import asyncio
 import pytest
 
 from swarm.live import SOON
-from waggle.swarm.neighbours import GONE_S, REMEMBERED, THERE_S, VAIN_BURST, VAIN_RATE, Neighbours
+from waggle.swarm.neighbours import (
+    GONE_S,
+    LONGEST_REST_S,
+    REMEMBERED,
+    REST_S,
+    THERE_S,
+    VAIN_BURST,
+    VAIN_RATE,
+    Neighbours,
+    Resting,
+)
 
 
 class Peers:
@@ -83,3 +93,24 @@ async def test_of_many_names_the_oldest_are_forgotten() -> None:
     assert not peers.neighbours._asking
     assert await peers.neighbours.there(b"a", [0]) == {0}
     assert peers.asked.count(0) == 2
+
+
+def test_who_does_not_answer_rests_ever_longer_until_it_does_and_not_all_are_remembered() -> None:
+    now = 0.0
+    resting, rests = Resting(lambda: now), []
+    for _ in range(9):
+        began = now
+        resting.register_failure(1)
+        resting.register_failure(1)  # by another search, in the meantime
+        while 1 in resting:
+            now += REST_S
+        rests.append(now - began)
+    assert rests == [min(REST_S * 2**i, LONGEST_REST_S) for i in range(9)]
+    resting.register_success(1)
+    resting.register_failure(1)
+    assert 1 in resting
+    now += REST_S
+    assert 1 not in resting
+    for name in range(REMEMBERED + 100):
+        resting.register_failure(name)
+    assert len(resting._failed) == REMEMBERED

@@ -107,7 +107,10 @@ def test_those_that_are_hidden_leave_those_that_are_relayed_their_share() -> Non
     shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
     crowd = [bytes([number]) for number in range(5)]
     assert not shares.allows(crowd[0], HIDDEN, 3.0)
-    assert [shares.allows(each, HIDDEN, 2.0) for each in crowd] == [*[True] * 4, False]
+    assert [shares.allows(each, HIDDEN, 2.0) for each in crowd] == [*[True] * 2, *[False] * 3], (
+        "half is for those who want little"
+    )
+    assert shares.allows(OTHER, HIDDEN, 0.1)
     assert shares.allows(ONE, RELAYED, 2.0)
 
 
@@ -116,3 +119,17 @@ def test_memory_is_bounded() -> None:
     for number in range(quota.REMEMBERED + 10):
         bounded.allows(number.to_bytes(4, "big"))
     assert len(bounded._buckets) == quota.REMEMBERED
+
+
+@pytest.mark.parametrize("crowd", [RELAYED, HIDDEN])
+def test_of_a_crowd_a_few_greedy_ones_leave_half_to_all_who_had_little(crowd: str) -> None:
+    now = 0.0
+    shares = Shares(rate=640.0, burst=6400.0, clock=lambda: now)
+    greedy, modest, told = [bytes([number]) for number in range(8)], b"modest", 0
+    while now < 100.0:
+        now += 0.5
+        for each in greedy:
+            while shares.allows(each, crowd, 20.0):
+                pass
+        told += shares.allows(modest, crowd, 5.0)
+    assert told == 200

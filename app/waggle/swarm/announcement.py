@@ -19,6 +19,10 @@ Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA25
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
+class Forged(BadRecord):
+    """Signed by somebody else than it says. No honest replica keeps such a one, and to find out takes a while."""
+
+
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
     """What a node offers. `charter` and `expires` are in it, so that one signature binds place and lifetime as well."""
 
@@ -54,10 +58,10 @@ def signed(announcement: Announcement, identity: Identity) -> bytes:
 
 
 def read(blob: bytes, origin: bytes) -> Announcement:
-    """Check form and signature of what stands under `origin`'s name; raises BadRecord, and nothing else."""
+    """Check form and signature of what stands under `origin`'s name; raises BadRecord, which Forged is too, and nothing else."""
     announcement = parse(blob)
     if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
-        raise BadRecord("forged announcement")
+        raise Forged("forged announcement")
     return announcement
 
 

@@ -99,7 +99,7 @@ class Connection:
         await self._learn_port(self._dht)
         self._clock_offset = time.time() - time.monotonic()
         self._say("connecting", [], "")
-        self._tasks = [asyncio.create_task(self._supervise()), asyncio.create_task(self._stay_joined())]
+        self._tasks = [asyncio.create_task(each) for each in (self._supervise(), self._stay_joined(), self._stay_small())]
 
     async def _learn_port(self, dht: Dht) -> None:
         """From now on others know this port: it is kept when p2pd is started again."""
@@ -116,7 +116,7 @@ class Connection:
         self._join_at = -math.inf
 
     async def run(self) -> None:
-        """Return when closed; raise what only a fault of ours can raise inside the two tasks."""
+        """Return when closed; raise what only a fault of ours can raise inside its tasks."""
         await watch(self._tasks)
 
     async def close(self) -> None:
@@ -170,12 +170,16 @@ class Connection:
                 await effort.of(self._look())
             await asyncio.sleep(max(min(LOOK_S, self._options.rejoin), effort.rest))
 
+    async def _stay_small(self) -> None:
+        """By itself: whatever else is looked at waits for strangers."""
+        while True:
+            if self._dht is not None and self._dht.memory > MOST_MEMORY:
+                self._full = True
+                self._dht.end()
+            await asyncio.sleep(LOOK_S)
+
     async def _look(self) -> None:
         dht = self.dht
-        if dht.memory > MOST_MEMORY:
-            self._full = True
-            dht.end()
-            return
         peers = await dht.peers()
         if self._computer_slept():
             self._lose()

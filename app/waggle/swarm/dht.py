@@ -1,7 +1,7 @@
 """hivemind as a node uses it: one life of its daemon (p2pd) and of the DHT node above it.
 
-What hivemind does not offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here and in `shim.py`, through
-which it is imported, and nowhere else; a test holds it to that.
+What hivemind does not offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here, in `limited.py` and in
+`shim.py`, through which it is imported, and nowhere else; a test holds it to that.
 Left out: starting p2pd again and joining again, which is `connection.py`.
 """
 
@@ -21,14 +21,15 @@ from waggle.errors import SwarmError
 from waggle.memory import held_by
 from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
-from waggle.swarm.guard import STORER, Guard
+from waggle.swarm.guard import Guard
 from waggle.swarm.identity import Identity
-from waggle.swarm.neighbours import Neighbours
+from waggle.swarm.limited import limited
+from waggle.swarm.neighbours import Neighbours, Resting
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.reach import Callback
-from waggle.swarm.services import Limits, Refused, Services
-from waggle.swarm.shim import Answering, OpenCalls, load_hivemind
-from waggle.swarm.sources import Route, owner_of, source_of
+from waggle.swarm.services import Refused, Services
+from waggle.swarm.shim import HEARD, Answering, Heard, OpenCalls, load_hivemind
+from waggle.swarm.sources import Route, source_of
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -36,13 +37,13 @@ CHARTER = "waggle/charter/1"
 GREETING = "waggle/greeting"  # nothing in, our greeting out
 REACH = "waggle/reach/1"  # a port in two bytes in; b"1" where a call to it at the asker's own address was answered, else b"0"
 START_S = 30.0
-CALL_S = 10.0  # for a store or a read, whatever hivemind tries in between
+CALL_S = 10.0  # for a store, whatever hivemind tries in between
+READ_S = 8.0  # for a read: a light client, for whom it may be, waits for ten
 CONNECT_S = 5.0
 PING_S = 3.0
 LAST_BREATH_S = 1.0  # of p2pd, whose connection to us ends before it does
 NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as much, and a value has five replicas
 EVERYWHERE = "0.0.0.0"
-ENDING = "use of closed network connection"  # what p2pd calls an error when it is told to end
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +107,22 @@ class Dht:
         return bool(await self._patiently(store, CALL_S))
 
     async def read(self, key: str) -> dict[bytes, bytes]:
-        """The signed announcements of one shard by peer id. The guard has verified each of them."""
-        # Several replicas are merged (`latest`): any one of them may be behind.
-        found = await self._patiently(self._node.get(key, latest=True, num_workers=2), CALL_S)
+        """The signed announcements of one shard by peer id. The guard has verified each of them.
+
+        Where that takes too long, what was found so far: a few replicas that never answer hide nobody whom the others know.
+        Raises PeerAway where that is nothing.
+        """
+        heard: Heard = {}
+        before = HEARD.set(heard)
+        try:
+            # Several replicas are merged (`latest`): any one of them may be behind.
+            found = await self._patiently(self._node.get(key, latest=True, num_workers=2), READ_S)
+        except PeerAway:
+            if not heard:
+                raise
+            return {peer_id: signed for peer_id, (signed, _) in heard.items()}
+        finally:
+            HEARD.reset(before)
         return {} if found is None else {peer_id: entry.value for peer_id, entry in found.value.items()}
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
@@ -243,7 +257,7 @@ async def open_dht(
 
     async def start() -> Any:
         try:
-            return await _limited(hivemind.P2P, services, options).create(
+            return await limited(hivemind.P2P, services, options).create(
                 host_maddrs=_listeners(options.host, port),
                 identity_path=str(identity.path),
                 check_if_identity_free=False,  # would start a second daemon
@@ -340,39 +354,8 @@ async def _dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Service
         strict=False,  # with it, three seconds of clock skew lock a node out
     )
     node.protocol.storage, node.protocol.neighbours = hivemind.Storage(guard), Neighbours(node.protocol.is_there)
+    node.blacklist = Resting()
     return node
-
-
-def _limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
-    """hivemind's P2P with a quota before every handler, the DHT's own ones too, and with what `create` has no words for."""
-    limits, node_id_of = Limits(services), load_hivemind().node_id_of
-
-    class Limited(p2p):  # type: ignore[misc]
-        @staticmethod
-        def _make_process_args(*arguments: Any, **named: Any) -> Any:
-            # With relay discovery p2pd looks for relays among all peers, for three minutes, before it asks those it was given.
-            words = p2p._make_process_args(*arguments, relayDiscovery=False, **relaying.arguments(options.relay), **named)
-            return [*(relaying.LAST if options.relay else ()), *words]
-
-        @staticmethod
-        def _log_p2pd_message(line: str) -> None:
-            if ENDING not in line:
-                p2p._log_p2pd_message(line)
-
-        async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
-            async def limited(request: Any, context: Any) -> Any:
-                peer_id = context.remote_id.to_bytes()
-                source = await limits.admit(peer_id, request)
-                STORER.set(owner_of(source, peer_id))
-                if getattr(request, "peer", None) and request.peer.node_id != node_id_of(context.remote_id).to_bytes():
-                    request.ClearField("peer")  # it is answered all the same
-                answer = await handler(request, context)
-                limits.tell(peer_id, source, answer)
-                return answer
-
-            await super()._add_protobuf_unary_handler(name, limited, kind, balanced=balanced)
-
-    return Limited
 
 
 def require_port(host: str, port: int) -> None:

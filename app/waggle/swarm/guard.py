@@ -26,7 +26,9 @@ SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader 
 DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
 FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
 STORED = 4  # one who stores has one part in so many of each room: others store their own, and a gateway those of 64 clients
-TOGETHER = 2  # all relayed ones together have one part in so many: their names are made faster than connections
+# What all relayed ones together have of a room, as their names are made faster than connections: for what they bring of others,
+# and with their own places, so that none of them loses its own to what the others bring.
+RELAYED_PART, WITH_OWN = 1 / 2, 3 / 4
 CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
 SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
 STORER: ContextVar[Payers] = ContextVar("whose call stores what is stored now, see owner_of", default=(b"", b""))  # us
@@ -55,7 +57,8 @@ class Guard:
     Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
     somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
     One `STORER` fills a quarter of any other room: a name costs nothing. Relayed ones have half of it together, and each a
-    quarter of that. Its own place is found beside those that it brings. An entry counts for whoever brought it first.
+    quarter of that. Its own place is found beside those that it brings, and beside those that others bring. An entry counts for
+    whoever brought it first.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Guard:
         self._member = member
         self._clock = clock
         self._verified: set[bytes] = set()
+        self.forged = 0  # entries, so far
         self._cleared_at = 0.0
         self._floors: dict[int, dict[bytes, Room]] = {}  # by depth and key
 
@@ -80,7 +84,11 @@ class Guard:
         entry = sizes + record.key + record.subkey + record.value
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
-            announced = _announcement(record)
+            try:
+                announced = _announcement(record)
+            except announcement.Forged:
+                self.forged += 1
+                return False
             if announced is None or not self._is_welcome(record, announced):
                 return False
             if len(self._verified) >= REMEMBERED:
@@ -95,7 +103,7 @@ class Guard:
 
     def has_room(self, key: bytes, origin: bytes, value: bytes, until: float) -> bool:
         """Whether to store this entry, which was found valid; if so its place is taken until then."""
-        announced = announcement.parse(_unpacked(value) or b"")
+        announced = announcement.parse(unpacked(value) or b"")
         own = announced.charter == self._digest
         floor = self._floors.setdefault(directory.places_of(announced.charter, origin)[key] if own else FOREIGN, {})
         room, tenant = floor.setdefault(key if own else b"", {}), origin if own else key + origin
@@ -133,8 +141,9 @@ def _is_full(floor: dict[bytes, Room], room: Room, origin: bytes, *, own: bool) 
     relayed = storer[1] == RELAYED
     for rooms, cap in (([room], SHARD_CAP), (floor.values(), DEPTH_CAP)):
         here = [each for places in rooms for _, each in places.values()]
-        part = cap // TOGETHER if relayed else cap
-        if len(here) >= cap or (relayed and sum(together == RELAYED for _, together in here) >= part):
+        part = int(cap * RELAYED_PART) if relayed else cap
+        together = int(cap * WITH_OWN) if storer[0] == origin else part
+        if len(here) >= cap or (relayed and sum(each == RELAYED for _, each in here) >= together):
             return True
         if any(storer) and storer[0] != origin and here.count(storer) >= part // STORED:
             return True
@@ -142,22 +151,24 @@ def _is_full(floor: dict[bytes, Room], room: Room, origin: bytes, *, own: bool) 
 
 
 def _announcement(record: Entry) -> Announcement | None:
-    """What an entry announces; None where it is not by its subkey, or not in its place and for its time."""
+    """What an entry announces; None where it is not by its subkey, or not in its place and for its time. Raises Forged."""
     if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
         return None
-    blob = _unpacked(record.value)
+    blob = unpacked(record.value)
     if blob is None:
         return None
     origin = record.subkey[len(SUBKEY_HEADER) :]
     try:
         announced = announcement.read(blob, origin)
+    except announcement.Forged:
+        raise
     except BadRecord:  # a stranger's entry: refused, the DHT goes on
         return None
     placed = record.expiration_time == announced.expires_at and record.key in directory.places_of(announced.charter, origin)
     return announced if placed else None
 
 
-def _unpacked(value: bytes) -> bytes | None:
+def unpacked(value: bytes) -> bytes | None:
     """The bytes inside a msgpacked bytes value: read by hand, because hivemind's own decoder would follow any nesting."""
     if value[:1] == b"\xc4" and len(value) >= 2 and value[1] == len(value) - 2:
         return value[2:]

@@ -12,6 +12,7 @@ from typing import Any
 
 from waggle.swarm.quota import Quota
 
+REST_S, LONGEST_REST_S = 5.0, 320.0  # that no search asks whoever did not answer: twice as long after each time in a row
 WAIT_S = 2.0  # for the slowest of one answer; whoever answers later is known at the next one
 THERE_S, GONE_S = 60.0, 5.0  # for which somebody counts as there after an answer, and as gone after none
 VAIN_RATE, VAIN_BURST = 1.0, 100.0  # names a second and at once that do not answer, by who named them: more are passed over
@@ -54,3 +55,28 @@ class Neighbours:
         self._heard.move_to_end(name)
         if len(self._heard) > REMEMBERED:
             self._heard.popitem(last=False)
+
+
+class Resting:
+    """Who did not answer a search, and rests. hivemind has its own list of them, which keeps every name that ever failed."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failed: OrderedDict[Any, tuple[float, float]] = OrderedDict()  # name -> until when; how long that was
+
+    def __contains__(self, name: Any) -> bool:
+        return self._failed.get(name, (0.0, 0.0))[0] > self._clock()
+
+    def register_failure(self, name: Any) -> None:
+        """It did not answer."""
+        if name in self:
+            return
+        _, before = self._failed.pop(name, (0.0, REST_S / 2))
+        rest = min(LONGEST_REST_S, 2 * before)
+        self._failed[name] = self._clock() + rest, rest
+        if len(self._failed) > REMEMBERED:
+            self._failed.popitem(last=False)
+
+    def register_success(self, name: Any) -> None:
+        """It answered."""
+        self._failed.pop(name, None)

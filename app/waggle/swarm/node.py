@@ -313,10 +313,12 @@ class SwarmNode:
         return allowed
 
     async def _list(self) -> dict[bytes, bytes]:
-        """The directory for a light client: of now, or of the last second, or older where a limit of traffic is used up."""
+        """The directory for a light client: of now, or of the last second, or older where a limit or strangers say no."""
         async with self._listing:  # however many ask, it is read once
             if time.monotonic() - self._listed[0] >= LISTED_S and self._traffic.may_read():
-                found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
+                found, trusted = self._listed[1], self._trust.trusted()
+                with suppress(PeerAway):  # the next one asks as soon again: nobody waits for several such reads
+                    found = await self._gathering.read(self._connection)
                 # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
                 order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
                 self._listed = time.monotonic(), {origin: found[origin] for origin in order}

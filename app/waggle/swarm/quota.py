@@ -17,6 +17,7 @@ WORK_RATE, WORK_BURST = 1 / 20, 2.0  # seconds of the verifier's: an honest reco
 TOGETHER = 4.0  # times as much of both: all from one place
 FRIENDS = frozenset({f"trusted {RELAYED}", f"trusted {NEWCOMERS}"})  # those trusted who are of no address range, unless gone
 MORE = 2.5  # times as much as any other crowd, for these: half of the verifier's time
+LITTLE = 64  # parts of what all of a crowd may have, one of which a peer may have before it counts as greedy
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
@@ -108,14 +109,22 @@ class Accounts:
 class Shares:
     """The same for address ranges. Peers of no range count as one, whoever they are: all relayed ones, and all hidden ones.
 
-    There, a peer has a quarter at most.
+    There, a peer has a quarter at most, and half of what is there is kept for whoever had little lately: a seed has room for
+    so many relayed names that together they hardly have more than is meant for such. So a few greedy ones shut out nobody.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ranges = Quota(rate, burst, clock)
         self._quarters = Quota(rate / 4, burst / 4, clock)
+        self._little, self._kept = Quota(rate / LITTLE, burst / LITTLE, clock), burst / 2
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
         """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
-        of_range = (self._ranges, source.encode() or peer_id, cost)
-        return all_allow(of_range, (self._quarters, peer_id, cost)) if source in (RELAYED, HIDDEN) else all_allow(of_range)
+        if source not in (RELAYED, HIDDEN):
+            return self._ranges.allows(source.encode() or peer_id, cost)
+        kept = 0.0 if self._little.has(peer_id, cost) else self._kept
+        if not self._ranges.has(source, kept + cost) or not self._quarters.allows(peer_id, cost):
+            return False
+        self._ranges.charge(source, cost)
+        self._little.charge(peer_id, cost)
+        return True

@@ -87,17 +87,16 @@ class Limits:
         return source
 
     def tell(self, peer_id: bytes, source: str, answer: Any) -> None:
-        """Hold what was found to what its asker may have: raise Refused, or take out all but the neighbours of the key.
+        """Hold what was found to what its asker may have: else take out all but the neighbours of the key.
 
         These are little, and without them nobody could store here what belongs here, or look further.
         """
         found = getattr(answer, "results", ())
-        if not found:
-            return
-        if not self._found.allows(peer_id, source, answer.ByteSize()):
-            raise Refused
         told = sum(len(each.value) for each in found)
-        if told and not self._services.may_tell(source.encode() or peer_id, told):
+        if not told:
+            return
+        allowed = self._found.allows(peer_id, source, answer.ByteSize())
+        if not allowed or not self._services.may_tell(source.encode() or peer_id, told):
             for each in found:
                 for field in ("type", "value", "expiration_time"):
                     each.ClearField(field)

@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from waggle.errors import SwarmError
@@ -25,6 +26,9 @@ from waggle.swarm.identity import is_peer_id
 MAX_VALUE = guard.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 CALL_ID = 16  # bytes
 MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name so many
+MOST_FORGED = 8  # in one answer, before the rest of it is not looked at: whose signature is wrong is found out slowly
+Heard = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and until when that holds
+HEARD: ContextVar[Heard | None] = ContextVar("what a reader has heard of so far", default=None)
 SPARE = 64  # times of entries that were replaced, beside one for each that is there
 
 
@@ -113,19 +117,26 @@ def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
     def validate(self: Any, key: bytes, dictionary: Any) -> bool:
         if len(dictionary) > guard.SHARD_CAP:  # nobody honest holds so many
             return False
+        watch = self.record_validator
+        enough = watch.forged + MOST_FORGED
         with dictionary.freeze():
             for subkey, (value, expiration) in list(dictionary.items()):
-                if not self.record_validator.validate(record(key, self.serializer.dumps(subkey), value, expiration)):
+                if not watch.validate(record(key, self.serializer.dumps(subkey), value, expiration)):
                     del dictionary[subkey]
+                if watch.forged > enough:
+                    return False
         return bool(dictionary)
 
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
         found = await find(self, peer, keys)
         for key, (value, nearest) in (found or {}).items():
             if value is not None:
-                entries = dictionary_of()
+                entries, heard = dictionary_of(), HEARD.get()
                 for subkey, (blob, expiration) in value.value.items():
                     entries.store(subkey, blob, expiration)
+                    signed = guard.unpacked(blob)
+                    if heard is not None and signed and heard.get(subkey, (b"", 0.0))[1] < expiration:
+                        heard[subkey] = signed, expiration
                 found[key] = type(value)(entries, entries.latest_expiration_time), nearest
         return found
 
@@ -232,7 +243,10 @@ def _read_few_neighbours(protocol: Any) -> None:
     ask = stub.rpc_find
 
     async def rpc_find(self: Any, request: Any, timeout: float | None = None) -> Any:
-        return with_few_neighbours(await ask(self, request, timeout=timeout))
+        answer = await ask(self, request, timeout=timeout)
+        if len(answer.results) != len(request.keys):
+            raise ValueError("an answer to something else")
+        return with_few_neighbours(answer)
 
     stub.rpc_find = rpc_find
 
