@@ -14,6 +14,7 @@ from pathlib import Path
 
 from waggle import __version__, paths
 from waggle.errors import LabError, WaggleError
+from waggle.hiding import hide
 
 LABS = ("audit", "bench", "churn", "fuzz", "hostile", "race", "scale", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
@@ -269,6 +270,7 @@ def _shared(made: argparse.ArgumentParser, settings: str = "set") -> None:
 
 
 def _window(arguments: argparse.Namespace) -> int:
+    hide(arguments.invite)
     if not _has_screen():
         raise WaggleError(
             "There is no screen here, so the window cannot open.",
@@ -278,17 +280,11 @@ def _window(arguments: argparse.Namespace) -> int:
 
     return app.run(
         app.Arguments(
-            home=arguments.home,
-            on=arguments.on,
-            overrides=tuple(arguments.set),
-            invite=arguments.invite,
-            replay=arguments.replay,
-            speed=arguments.speed,
-            theme=arguments.theme,
-            page=arguments.page,
+            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), invite=arguments.invite,
+            replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
             screenshot=arguments.screenshot,
         )
-    )
+    )  # fmt: skip
 
 
 def _has_screen() -> bool:
