@@ -19,13 +19,14 @@ from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
 from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
 from waggle.swarm import announcement, shim
 from waggle.swarm.address import peer_of
+from waggle.swarm.announcement import MOST_FORGED
 from waggle.swarm.dht import GREETING, NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.limited import LONGEST_CALL
 from waggle.swarm.neighbours import Neighbours
 from waggle.swarm.services import CALLS_BURST, Limits, Services
-from waggle.swarm.shim import MOST_FORGED, load_hivemind
+from waggle.swarm.shim import load_hivemind
 from waggle.swarm.sources import RELAYED
 from waggle.swarm.traffic import Traffic
 from waggle.tasks.charter import first_swarm
@@ -216,20 +217,25 @@ async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Pat
             await one.read(KEY)
 
 
+@pytest.mark.parametrize("misplaced", [False, True], ids=["of another", "for another time"])
 @pytest.mark.parametrize(("forged", "seen"), [(MOST_FORGED, True), (20 * MOST_FORGED, False)])
 async def test_an_answer_of_forged_entries_is_not_verified_to_its_end_and_few_of_them_hide_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: int, seen: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: int, seen: bool, misplaced: bool
 ) -> None:
     reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
     verified, verify = list[bytes](), announcement.verify
     monkeypatch.setattr(announcement, "verify", lambda *given: verified.append(given[0]) or verify(*given))
     async with opened(reader) as one, opened(hostile, NOTHING, one) as bad:
         bad._node.protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
-        for _ in range(forged):
-            put(bad, honest, time.time() + 100, under=made_up_peer().to_bytes())
+        for number in range(forged):
+            other = fresh_identity(tmp_path, f"name {number}")
+            put(
+                bad,
+                *((other, time.time() + 100, other.peer_id, 1.0) if misplaced else (honest, time.time() + 100, other.peer_id)),
+            )
         put(bad, honest, time.time() + 100)
         assert (honest.peer_id in await one.read(KEY)) == seen
-        assert len(verified) == MOST_FORGED + 1
+        assert len(verified) == (seen if misplaced else MOST_FORGED + 1)
 
 
 async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,11 +402,11 @@ async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early
         assert held(one) == {own.peer_id}
 
 
-def put(dht: Dht, origin: Identity, expires_at: float, under: bytes = b"") -> None:
-    """Into what this node itself stores, however it came by it; `under` another name than that of who signed it."""
+def put(dht: Dht, origin: Identity, expires_at: float, under: bytes = b"", later: float = 0.0) -> None:
+    """Into what this node itself stores, however it came by it; `under` another name, or for `later` than what was signed."""
     blob, expires_at = signed(origin, expires_at)
     packed = dht._node.protocol.serializer.dumps(blob)
-    dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at, subkey=under or origin.peer_id)
+    dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at + later, subkey=under or origin.peer_id)
 
 
 def held(dht: Dht) -> set[bytes]:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -24,9 +25,10 @@ from waggle.swarm import announcement as announcements
 from waggle.swarm import dht as dhts
 from waggle.swarm import directory, gateway, record, sheet, web
 from waggle.swarm.admission import Admission
-from waggle.swarm.announcement import Announcement
+from waggle.swarm.announcement import MOST_FORGED, Announcement
 from waggle.swarm.dht import PeerAway, open_dht
-from waggle.swarm.gateway import AT_ONCE, DONE, PROOF, Answer, Directory, Hello, Lodge, Pull, Welcome
+from waggle.swarm.gates import Gates
+from waggle.swarm.gateway import AT_ONCE, DONE, PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
 from waggle.swarm.guard import LIFETIME_S
 from waggle.swarm.identity import Identity
 from waggle.swarm.light import LightConnection
@@ -369,6 +371,97 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
                     await asyncio.sleep(0)
         assert way.is_closing(), "it was cut off"
         way.abort()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [Frame(Opcode.PING, b""), Frame(Opcode.PONG, b""), Frame(Opcode.TEXT, b"", fin=False), Frame(Opcode.PING, bytes(8))],
+    ids=["pings", "pongs", "a message of nothing", "longer pings"],
+)
+async def test_whoever_says_nothing_again_and_again_is_cut_off_before_much_of_it_is_read(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frame: Frame
+) -> None:
+    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
+    read, behind = list[int](), Frame(Opcode.CONT, b"", fin=False) if frame.opcode is Opcode.TEXT else frame
+    process = web.Read.process_event
+    monkeypatch.setattr(web.Read, "process_event", lambda self, event: read.append(1) or process(self, event))
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
+        way = connection.transport
+        way.write(frame.serialize(mask=True) + behind.serialize(mask=True) * 20_000)
+        async with asyncio.timeout(SOON):
+            await connection.wait_closed()
+        assert web.FRAMES_BURST <= len(read) < web.FRAMES_BURST + 300
+
+
+async def test_messages_of_some_length_are_as_many_as_there_are(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
+    monkeypatch.setattr(web, "FRAMES_BURST", 5.0)
+    monkeypatch.setattr(gateway, "ASKS_RATE", 1e6)
+    honest = await besieged.come("honest", 1)
+    assert honest is not None
+    async with asyncio.timeout(SOON):
+        for _ in range(20):
+            await honest.send(msgspec.msgpack.encode(Lodge(1, bytes(2000))))
+            assert msgspec.msgpack.decode(await honest.recv(), type=Answer) == Answer(1, DONE)
+
+
+async def test_a_stranger_may_say_little_before_it_says_who_it_is(charter: Charter, tmp_path: Path) -> None:
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
+        await connection.recv()
+        await connection.send(bytes(web.MAX_GREETING + 1))
+        with pytest.raises(ConnectionClosed, match="1009"):
+            await connection.recv()
+
+
+async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all(
+    besieged: Besieged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(gateway, "MAX_UNSENT", 2 * len(LARGE))
+    besieged.lent._keep(b"somebody", LARGE)
+    ask = Pull(1, bytes(38), hashlib.sha256(LARGE).digest())
+    slow, _ = await besieged.sticks("slow", 1)
+    honest = await besieged.come("honest", 2)
+    assert honest is not None
+    async with asyncio.timeout(SOON):
+        while len(besieged.given) < ASKED:
+            await asyncio.sleep(0.01)
+        assert besieged.lent._unsent == gateway.MAX_UNSENT
+        assert await asked(honest, ask) == b""
+        slow.transport.resume_reading()
+        blobs = [msgspec.msgpack.decode(await slow.recv(), type=Answer).blob for _ in range(ASKED)]
+        while besieged.lent._unsent:
+            await asyncio.sleep(0.01)
+        assert await asked(honest, ask) == LARGE
+    assert set(blobs) <= {LARGE, b""}
+    assert blobs.count(LARGE) >= 2
+
+
+async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_forged_names(
+    charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = Gates(charter.digest, Admission(charter, identity.peer_id), Ear())
+    announced = Announcement(
+        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m",
+        expires=int((time.time() + 100) * 1000),
+    )  # fmt: skip
+    names = [fresh_identity(tmp_path, f"name {number}") for number in range(3)]
+    honest = [Listed(each.peer_id, announcements.signed(announced, each)) for each in names]
+    forged = [Listed(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
+    verified, verify, shown = list[bytes](), announcements.verify, list[Listed]()
+
+    async def all_answer(_make: object) -> dict[str, Answer]:
+        return {"one": Answer(1, listed=tuple(shown))}
+
+    monkeypatch.setattr(gates, "_of_all", all_answer)
+    monkeypatch.setattr(announcements, "verify", lambda *given: verified.append(given[0]) or verify(*given))
+    for listed, found, cost in (
+        (honest, 3, 3), (honest, 3, 0), ([*forged[:MOST_FORGED], *honest], 3, MOST_FORGED),
+        ([*honest, *forged], 3, MOST_FORGED + 1), ([*forged, *honest], 0, MOST_FORGED + 1),
+    ):  # fmt: skip
+        shown[:] = listed
+        verified.clear()
+        assert (len(await gates.read("")), len(verified)) == (found, cost)
 
 
 async def let_in(connection: ServerConnection, who: Identity, charter: Charter) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,6 +87,13 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
     for host in range(3, 3 + 2 * MAX_FOUND):
         lan.hear(said(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
     assert len(heard) == MAX_FOUND
+
+
+async def test_what_is_no_name_of_ours_is_not_asked_about(identity: Identity) -> None:
+    lan, added = Lan(SWARM, identity.peer_id, lambda address: None), SimpleNamespace(name="Added")
+    for name in ("evil.example.", f"x{KIND}", "", "_waggle._tcp.local."):
+        lan._changed(None, KIND, name, added)  # type: ignore[arg-type]
+    assert not lan._asking
 
 
 async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from waggle.tasks.charter import PROTOCOL
 MAX_BITS = 12  # of the directory's shards: 4,096 of them, a million peers
 DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
 MAX_BYTES = 480  # with the signature
+MOST_FORGED = 8  # in one answer, before the rest of it is not looked at
 
 SHA256_BYTES = 32
 Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA256_BYTES)]
@@ -20,7 +21,7 @@ PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER
 
 
 class Forged(BadRecord):
-    """Signed by somebody else than it says. No honest replica keeps such a one, and to find out takes a while."""
+    """Not what its origin signed, or not for this place. No honest replica keeps such a one, and to find out takes a while."""
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):

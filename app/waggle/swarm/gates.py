@@ -32,6 +32,7 @@ from waggle.swarm.traffic import PAY_S, Traffic
 
 CALL_S = 10.0
 FORGET_S = 300.0  # after which it is held against none that it left a question unanswered: it may have slept
+IN_A_ROW = 32  # signatures, before others have their turn
 LATE_S = 1.0  # that the others are waited for after the first gateway has answered
 HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
@@ -108,6 +109,7 @@ class Gates:
         self._tell = tell
         self._traffic = traffic or Traffic()
         self._hiding: dict[str, int] = {}
+        self._known: dict[bytes, tuple[float, bytes]] = {}  # what was found last, of all of them
         self._own = own  # peer id: what we announced says nothing of other clocks
         self._skew = Skew(tell)
 
@@ -119,13 +121,15 @@ class Gates:
     async def read(self, _key: str) -> dict[bytes, bytes]:
         """What all of them show, put together."""
         answers = await self._of_all(Directory)
-        now, signed = time.time(), {address: self._verified(answer.listed) for address, answer in answers.items()}
+        signed = {address: await self._verified(answer.listed) for address, answer in answers.items()}
+        now = time.time()
         self._check_clock(now, signed.values())
         shown = {address: {o: each for o, each in listed.items() if each[0] > now} for address, listed in signed.items()}
         self._compare(shown)
         found: dict[bytes, tuple[float, bytes]] = {}
         for origin, each in itertools.chain.from_iterable(listed.items() for listed in shown.values()):
             found[origin] = max(found.get(origin, each), each)
+        self._known = found
         return {origin: blob for origin, (_, blob) in found.items()}
 
     @property
@@ -197,15 +201,32 @@ class Gates:
             raise PeerAway("no gateway answers")
         return found
 
-    def _verified(self, listed: Sequence[Listed]) -> dict[bytes, tuple[float, bytes]]:
-        """What origins of this swarm have signed, with when it expires by their clocks, in unix seconds."""
-        found = dict[bytes, tuple[float, bytes]]()
-        for each in listed:
-            with suppress(BadRecord):  # forged, or not for us: nobody is told of it
-                announced = announcements.read(each.signed, each.peer_id)
-                if announced.charter == self._charter and self._admission.admits(each.peer_id, announced.certificate):
-                    found[each.peer_id] = announced.expires_at, each.signed
+    async def _verified(self, listed: Sequence[Listed]) -> dict[bytes, tuple[float, bytes]]:
+        """What origins of this swarm have signed, with when it expires by their clocks, in unix seconds.
+
+        What was found before is not verified again, and an answer is given up once much in it was forged.
+        """
+        found, forged = dict[bytes, tuple[float, bytes]](), 0
+        for number, each in enumerate(listed):
+            before = self._known.get(each.peer_id)
+            try:
+                found[each.peer_id] = before if before and before[1] == each.signed else self._read(each)
+            except BadRecord:  # forged, or not for us: nobody is told of it
+                forged += 1
+            if forged > announcements.MOST_FORGED:
+                break
+            if number % IN_A_ROW == 0:
+                await asyncio.sleep(0)  # others have their turn
         return found
+
+    def _read(self, listed: Listed) -> tuple[float, bytes]:
+        announced = announcements.parse(listed.signed)
+        if announced.charter != self._charter:
+            raise BadRecord("another charter")
+        announcements.read(listed.signed, listed.peer_id)
+        if not self._admission.admits(listed.peer_id, announced.certificate):
+            raise BadRecord("no member of this private swarm")
+        return announced.expires_at, listed.signed
 
     def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:
         """One gateway by which our clock is right is enough: another one may show what has long been over."""

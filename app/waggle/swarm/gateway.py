@@ -45,6 +45,8 @@ GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new n
 KEPT = 3  # payloads of one client: the newest, the one before it, and its answer sheet
 MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_LISTED = 256  # announcements in one answer
+MAX_MESSAGE = MAX_BLOB + 1024  # bytes, of a client that has greeted
+MAX_UNSENT = 64 * 1024 * 1024  # bytes of all that clients have asked for and not taken
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
 ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of all from one range: each is stored at many nodes, which count it as ours
 PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled of any one peer for one client
@@ -164,6 +166,7 @@ class Gateway:
         self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._announces, self._passed = Joint(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL), Joint(PASSED_RATE, PASSED_BURST, ALL)
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
+        self._unsent = 0  # bytes of payloads that clients have yet to take
         self._clients: dict[bytes, ServerConnection] = {}
         self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
         self._named: dict[
@@ -184,6 +187,7 @@ class Gateway:
             for each in {peer_id, leaver} & self._clients.keys():
                 self._clients.pop(each).transport.abort()  # no goodbye: whoever reads nothing would hold up the newcomer
             self._clients[peer_id], self._shared[connection] = connection, time.monotonic()
+            connection.protocol.max_message_size = MAX_MESSAGE
             await connection.send(proof)
             while True:
                 message = await connection.recv(decode=False)
@@ -221,11 +225,16 @@ class Gateway:
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask, sending: asyncio.Lock) -> None:
         """Answers come as they are found, each with the number of its question; announcements when there is room for them.
 
-        The next one goes out when the client has taken the last: whoever reads nothing fills our memory with one alone.
+        The next one goes out when the client has taken the last. What those who read nothing wait for is bounded in all.
         """
+        unsent = 0
         with suppress(ConnectionClosed):  # it left
             try:
                 answer = await self._answer(peer_id, ask)
+                if self._unsent + len(answer.blob) > MAX_UNSENT:
+                    answer = Answer(ask.id)  # as if nobody had it
+                unsent = len(answer.blob)
+                self._unsent += unsent
                 size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
                 while not self._may_move(peer_id, size):
                     await self._wait(connection)
@@ -235,6 +244,8 @@ class Gateway:
                     await connection.send(msgspec.msgpack.encode(answer))
             except BadRecord:  # it does not speak as agreed
                 await connection.close(1008, "not understood")
+            finally:
+                self._unsent -= unsent
 
     async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
         """Who the client is, who must leave for it (its own name: nobody), and what shows it who we are."""

@@ -72,7 +72,7 @@ class Guard:
         self._member = member
         self._clock = clock
         self._verified: set[bytes] = set()
-        self.forged = 0  # entries, so far
+        self.forged = 0  # entries so far that no honest replica keeps
         self._cleared_at = 0.0
         self._floors: dict[int, dict[bytes, Room]] = {}  # by depth and key
 
@@ -151,7 +151,7 @@ def _is_full(floor: dict[bytes, Room], room: Room, origin: bytes, *, own: bool) 
 
 
 def _announcement(record: Entry) -> Announcement | None:
-    """What an entry announces; None where it is not by its subkey, or not in its place and for its time. Raises Forged."""
+    """What an entry announces; None where it is none by its subkey. Raises Forged where that did not sign it for this place."""
     if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
         return None
     blob = unpacked(record.value)
@@ -159,13 +159,14 @@ def _announcement(record: Entry) -> Announcement | None:
         return None
     origin = record.subkey[len(SUBKEY_HEADER) :]
     try:
-        announced = announcement.read(blob, origin)
+        announced = announcement.parse(blob)
+        if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):
+            raise announcement.Forged("for another place or time")
+        return announcement.read(blob, origin)
     except announcement.Forged:
         raise
     except BadRecord:  # a stranger's entry: refused, the DHT goes on
         return None
-    placed = record.expiration_time == announced.expires_at and record.key in directory.places_of(announced.charter, origin)
-    return announced if placed else None
 
 
 def unpacked(value: bytes) -> bytes | None:

@@ -108,6 +108,8 @@ class Lan:
             await zeroconf.async_close()
 
     def _changed(self, zeroconf: "Zeroconf", service_type: str, name: str, state_change: Any) -> None:
+        if not name.endswith(f".{KIND}"):  # whoever answers may name anything, and zeroconf would raise for it
+            return
         if state_change.name in ("Added", "Updated") and name != self._name and len(self._asking) < MAX_FOUND:
             asking = asyncio.ensure_future(self._ask(zeroconf, name))
             self._asking.add(asking)

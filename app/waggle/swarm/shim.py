@@ -26,7 +26,6 @@ from waggle.swarm.identity import is_peer_id
 MAX_VALUE = guard.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 CALL_ID = 16  # bytes
 MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name so many
-MOST_FORGED = 8  # in one answer, before the rest of it is not looked at: whose signature is wrong is found out slowly
 Heard = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and until when that holds
 HEARD: ContextVar[Heard | None] = ContextVar("what a reader has heard of so far", default=None)
 SPARE = 64  # times of entries that were replaced, beside one for each that is there
@@ -118,7 +117,7 @@ def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
         if len(dictionary) > guard.SHARD_CAP:  # nobody honest holds so many
             return False
         watch = self.record_validator
-        enough = watch.forged + MOST_FORGED
+        enough = watch.forged + announcement.MOST_FORGED
         with dictionary.freeze():
             for subkey, (value, expiration) in list(dictionary.items()):
                 if not watch.validate(record(key, self.serializer.dumps(subkey), value, expiration)):

@@ -16,18 +16,23 @@ import msgspec
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
+from websockets.frames import Frame
 from websockets.http11 import Request, Response
+from websockets.protocol import Event
 
 from waggle.errors import SwarmError
 from waggle.swarm import status_page
 from waggle.swarm.board import Status
-from waggle.swarm.record import MAX_BLOB
+from waggle.swarm.gateway import MAX_MESSAGE
+from waggle.swarm.quota import Quota
 from waggle.swarm.sources import source_of
 
 GATEWAY, CHARTER = "/gateway", "/charter"
 MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
-MAX_MESSAGE = MAX_BLOB + 1024
+MAX_GREETING = 4096  # bytes of a message from whoever may be anybody
+PIECE = 1024  # bytes read before others have their say: a ping has six
+FRAMES_RATE, FRAMES_BURST = 50.0, 400.0  # of one connection, a second and at once, beside one for each KiB that they bring
 WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
 OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
 READ_S = 30.0  # and to take some of what it is sent: three times as long as a light client waits for an answer
@@ -51,10 +56,24 @@ class Read(Connection):
 
     late: asyncio.TimerHandle
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._frames = Quota(FRAMES_RATE, FRAMES_BURST)
+        super().connection_made(transport)
+
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)  # answers each ping, read or not
-        if self.transport.get_write_buffer_size() > MAX_UNREAD:
+        for at in range(0, len(data), PIECE):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[at : at + PIECE])  # answers each ping, read or not
+            if self.transport.get_write_buffer_size() > MAX_UNREAD:
+                self.transport.abort()
+
+    def process_event(self, event: Event) -> None:
+        """End it where it says nothing, again and again: no quota of ours counts less than a message."""
+        if isinstance(event, Frame) and not self._frames.allows(b"", max(0.0, 1 - len(event.data) / 1024)):
             self.transport.abort()
+            return
+        super().process_event(event)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -105,7 +124,7 @@ class Web:
                 create_connection=_counted(),
                 logger=quiet,
                 origins=[None],
-                max_size=MAX_MESSAGE,
+                max_size=MAX_GREETING,  # more from whoever has greeted
                 max_queue=WAITING,
                 open_timeout=OPEN_S,
                 close_timeout=CLOSE_S,
