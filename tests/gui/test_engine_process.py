@@ -15,6 +15,7 @@ from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, Resume, Say
 from waggle.protocol.state import AnyEvent
 from waggle.protocol.talking import TurnGrew
+from waggle.settings import Settings
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 Made = tuple[EngineProcess, list[AnyEvent]]
@@ -227,6 +228,37 @@ def test_a_connection_that_breaks_later_is_tried_until_it_is_there_again(
     (tmp_path / "next").write_bytes(wire.line(events.EngineFailed(title="No room.", advice="Make some.")))
     (tmp_path / "next").rename(tmp_path / "event")  # whole, whenever it is looked for
     qtbot.waitUntil(lambda: kinds(told)[-1] == "EngineFailed" and not process.running, timeout=60_000)
+
+
+PREPARING = wire.line(events.Preparing(part="Waiting until another engine has left this folder", done=0, parts=1))
+STARTS = "cd {folder}; echo >>starts; set -- $(/usr/bin/wc -l starts); /bin/cat $1.said; exit $(/bin/cat $1.code)"
+
+
+def test_the_engine_of_a_connection_that_broke_is_waited_for_until_it_has_heard_of_that(
+    far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_process, "LATER", 0.01)
+    failed = wire.line(events.EngineFailed(title="Another engine, or a seed, is running for this folder.", advice=""))
+    settings = wire.line(events.SettingsChanged(settings=Settings()))
+    begun = [(PREPARING + settings, 255), (PREPARING + failed, 1), (PREPARING + failed, 1), (PREPARING + settings + failed, 1)]
+    for number, (said, code) in enumerate(begun, 1):
+        (tmp_path / f"{number}.said").write_bytes(said)
+        (tmp_path / f"{number}.code").write_text(str(code))
+    process, told = far(STARTS.format(folder=tmp_path))
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=60_000)
+    assert kinds(told) == [
+        "Preparing", "SettingsChanged", "EngineGone", "Preparing", "Preparing", "Preparing", "SettingsChanged", "EngineFailed",
+    ]  # fmt: skip
+
+
+def test_an_engine_on_another_computer_whose_folder_is_taken_is_not_begun_again_unless_a_connection_broke(
+    far: Far, qtbot: QtBot, tmp_path: Path
+) -> None:
+    (tmp_path / "1.said").write_bytes(PREPARING + wire.line(events.EngineFailed(title="Another engine is running.", advice="")))
+    (tmp_path / "1.code").write_text("1")
+    process, told = far(STARTS.format(folder=tmp_path))
+    qtbot.waitUntil(lambda: len(told) == 2 and not process.running, timeout=60_000)
+    assert kinds(told) == ["Preparing", "EngineFailed"]
 
 
 def test_an_engine_on_another_computer_that_dies_is_started_as_often_as_one_here(far: Far, qtbot: QtBot, tmp_path: Path) -> None:

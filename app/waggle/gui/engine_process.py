@@ -13,7 +13,7 @@ from waggle.errors import EngineError
 from waggle.gui.words import one_line
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.commands import AnyCommand, Say, Stop
-from waggle.protocol.state import Snapshot, State
+from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.protocol.talking import TurnGrew
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
@@ -71,6 +71,8 @@ class EngineProcess(QObject):
         self._said = ""  # the id of the last words to the model
         self._started_at = 0.0
         self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
+        self._kinds = set[type[AnyEvent]]()  # of the events of this start
+        self._held = False  # by the engine of the connection that broke, which hears of that late
         self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
@@ -114,7 +116,8 @@ class EngineProcess(QObject):
         self._patience.start(int(self._farewell * 1000))
 
     def _start(self) -> None:
-        self._buffer, self._over, self._hopeless = b"", False, False
+        self._buffer, self._over, self._hopeless, self._held = b"", False, False, False
+        self._kinds.clear()
         self._complaints.clear()
         self._started_at = self._clock()
         program, *rest = self.command()
@@ -148,11 +151,15 @@ class EngineProcess(QObject):
                 return  # of a conversation in another window, which follows the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
+            case events.EngineFailed() if self._breaks and self._kinds == {events.Preparing}:
+                self._over = self._held = True
+                return  # what is waited for stays said
             case events.EngineFailed() | events.EngineStopped():
                 self._over = True
             case _:
                 pass
         self._heard = True
+        self._kinds.add(type(event))
         self.told.emit(event)
 
     def _listen(self) -> None:
@@ -184,6 +191,8 @@ class EngineProcess(QObject):
         self._listen()
         if self._leaving:
             self.ended.emit()
+        elif self._held:
+            self._again.start(int(LATER * 1000))
         elif not (self._hopeless or self._over or code == 0):
             self._died(code)
         self.stopped.emit()
