@@ -72,12 +72,16 @@ def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path
     assert "usr/lib/systemd/system/waggle-seed.service" in listed
 
 
-@pytest.mark.parametrize("service", ["services/waggle-engine.service", "waggle-seed.service"])
-def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alone(service):
+def unit_of(service):
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str
     unit.read(HERE / service, encoding="utf-8")
-    told = unit["Service"]
+    return unit
+
+
+@pytest.mark.parametrize("service", ["services/waggle-engine.service", "waggle-seed.service"])
+def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alone(service):
+    told = unit_of(service)["Service"]
     program, *rest = told["ExecStart"].split()
     if program == "/usr/bin/env":
         program = rest[0]
@@ -85,6 +89,18 @@ def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alon
     assert program in ("waggle", "/usr/bin/waggle")
     assert told["KillMode"] == "mixed"
     assert told.get("StandardOutput", "journal") == "journal" or told["StandardError"] == "journal", "else why it failed is lost"
+
+
+def test_a_service_whose_folder_a_window_has_goes_on_trying_until_that_is_closed():
+    unit = unit_of("services/waggle-engine.service")
+    assert unit["Service"]["Restart"] == "on-failure"
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "no start is one too many"
+    task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
+    minutes, count = (int(found) for found in re.search(r"<Interval>PT(\d+)M</Interval><Count>(\d+)</Count>", task).groups())
+    assert count <= 255, "more is no number to the Task Scheduler"
+    assert minutes * count > 12 * 60
+    agent = plistlib.loads((HERE / "services/io.waggle.engine.plist").read_bytes())
+    assert agent["KeepAlive"] == {"SuccessfulExit": False}
 
 
 def test_services_of_other_systems_start_what_their_installers_put_there():
