@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from end_to_end.programs import ENVIRONMENT, SLOW, Engine, Program, running
+from end_to_end.programs import ENVIRONMENT, Engine, Program, running
 from waggle import cli
 from waggle.engine import control, ctl
 from waggle.paths import Home
@@ -13,6 +13,10 @@ from waggle.protocol.state import Snapshot
 
 SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal")
 CHOSEN = [part for one in SETTINGS for part in ("--set", one)]
+
+
+def waited_for(event):
+    return event.part == "Waiting for the engine that runs without a window"
 
 
 @pytest.fixture
@@ -44,23 +48,27 @@ def test_windows_come_and_go_and_the_engine_goes_on(service, tmp_path):
     assert ctl.status(home).phase == "contributing"
 
 
-def test_a_window_hears_of_the_end_whether_it_was_in_order_or_not(service, tmp_path):
+def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of_an_end_in_order(service, tmp_path):
     home = Home(tmp_path / "home")
     with running(Engine(home.root)) as window:
         window.wait(Snapshot)
         service.kill()
-        window.wait(events.EngineFailed, fits=lambda event: "without a window" in event.title)
-        assert window.process.wait(60 * SLOW) == 0
-    with running(Program("engine", "--home", str(home.root), *CHOSEN)) as again:
-        again.wait_line(lambda line: b'"type":"Preparing"' in line, 60)
-        with running(Engine(home.root)) as window:
-            window.wait(Snapshot)
-            assert window.wait(events.Warned, fits=lambda event: "command line" in event.title)
+        window.wait(events.Preparing, fits=waited_for)
+        seen = len(window.lines)
+        with running(Program("engine", "--home", str(home.root), *CHOSEN)) as again:
+            window.wait(Snapshot, start=seen)
+            assert isinstance(window.command(commands.Pause), events.CommandDone)
+            assert ctl.status(home).decision.standing == "paused"
+            with running(Engine(home.root)) as late:
+                assert late.wait(events.Warned, fits=lambda event: "command line" in event.title)
+                assert late.end() == 0
+            seen = len(window.lines)
             control.ask(home, commands.Stop(id="1"))
-            window.wait(events.EngineStopped)
-            assert window.process.wait(60 * SLOW) == 0
-        assert again.end() == 0
-        assert b"Traceback" not in again.errors
+            window.wait(events.EngineStopped, start=seen)
+            window.wait(events.Preparing, fits=waited_for, start=seen)
+            assert window.end() == 0, "whoever leaves meanwhile waits for nobody"
+            assert again.end() == 0
+            assert b"Traceback" not in again.errors
 
 
 def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, tmp_path):

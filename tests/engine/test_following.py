@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import socket
 import threading
 
@@ -12,14 +13,38 @@ from waggle.engine.desk import Desk
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
 from waggle.paths import Home
-from waggle.protocol import events, wire
+from waggle.protocol import commands, events, wire
 from waggle.protocol.commands import Follow
 from waggle.protocol.state import Snapshot, State
 from waggle.rl.batch import nothing
 
+WAITING = "Waiting for the engine that runs without a window"
+
 
 async def obey(command):
     return (events.CommandDone(id=command.id),)
+
+
+async def never(command):
+    await asyncio.Event().wait()
+
+
+def once(follow):
+    """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
+    left = [follow]
+
+    def told(way):
+        if not left:
+            return control.of_a_window(way)
+        return left.pop()(way)
+
+    return told
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(following, "AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr(following, "AGAIN_LOOK_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -62,22 +87,115 @@ async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(h
         assert await followed
 
 
-async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, window):
+def line_of(reads):
+    assert select.select([reads], [], [], 20.0)[0], "a window waits in vain"
+    return reads.readline()
+
+
+async def told_to_window(reads, kind):
+    """The next that a window reads, which is of this kind. That it follows now is no news to it."""
+    event = wire.event(await asyncio.to_thread(line_of, reads))
+    if event == events.CommandDone(id="follow"):
+        event = wire.event(await asyncio.to_thread(line_of, reads))
+    assert isinstance(event, kind), event
+    return event
+
+
+def nothing_more(reads, writer):
+    """Whether a window has read all that was written for it."""
+    writer.close()
+    os.set_blocking(reads.fileno(), False)
+    return reads.read() is None
+
+
+async def leave(desk, followed):
+    """The window is closed, and what stands for the engine ends at once."""
+    desk.stop()
+    async with asyncio.timeout(20):
+        assert await followed
+
+
+async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(home, window):
+    reads, writer = window
+    desk = Desk()
+    first, second = (Teller(home.events, service=True) for _ in range(2))
+    async with control.serving(home, obey, following.told_to(first, Desk())):
+        followed = asyncio.create_task(following.follow(home, desk, writer, overruled=True))
+        await told_to_window(reads, Snapshot)
+        assert "left out" in (await told_to_window(reads, events.Warned)).title
+        first.tell(events.EngineStopped(round=1))
+        await told_to_window(reads, events.EngineStopped)
+    assert (await told_to_window(reads, events.Preparing)).part == WAITING
+    asked = asyncio.create_task(desk.obey(commands.Resume(id="meanwhile")))
+    async with control.serving(home, obey, following.told_to(second, Desk())):
+        await told_to_window(reads, Snapshot)
+        assert (await told_to_window(reads, events.CommandDone)).id == "meanwhile", "it waited, and nothing is said twice"
+        await asked
+        await leave(desk, followed)
+    first.close()
+    second.close()
+
+
+async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_may_leave_while_it_is_waited_for(home, window):
+    reads, writer = window
+    desk = Desk()
+
+    def told(way):
+        way.write(wire.line(Snapshot(state=State(service=True))))
+        return nothing
+
+    async with control.serving(home, never, told):
+        followed = asyncio.create_task(following.follow(home, desk, writer, overruled=False))
+        await told_to_window(reads, Snapshot)
+        await desk.obey(commands.Resume(id="one"))
+    refused = await told_to_window(reads, events.CommandRefused)
+    assert (refused.id, refused.title) == ("one", "The engine ended before it answered.")
+    await told_to_window(reads, events.Preparing)
+    await leave(desk, followed)
+    assert nothing_more(reads, writer), "nothing ended that it wanted"
+
+
+@pytest.mark.parametrize(
+    ("last", "then"),
+    [
+        (events.EngineStopped(round=1), [events.Preparing, events.EngineStopped]),
+        (events.Warned(title="Hot.", advice=""), [events.Preparing, events.EngineFailed]),
+        (events.EngineFailed(title="No room.", advice=""), []),
+    ],
+)
+async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_one_that_failed_says_why(
+    home, window, soon, last, then
+):
+    def ends(way):
+        way.write(wire.line(Snapshot(state=State(service=True))) + wire.line(last))
+        way.close()
+        return nothing
+
+    reads, writer = window
+    async with control.serving(home, obey, once(ends)), asyncio.timeout(20):
+        assert await following.follow(home, Desk(), writer, overruled=False)
+    for kind in (Snapshot, type(last), *then):
+        await told_to_window(reads, kind)
+    assert nothing_more(reads, writer)
+
+
+async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, window, soon):
     def killed(way):
         way.write(wire.line(Snapshot(state=State(service=True))) + b'{"type":"Warned","ti')
         way.close()
         return nothing
 
     reads, writer = window
-    async with control.serving(home, obey, killed):
+    async with control.serving(home, obey, once(killed)):
         assert await following.follow(home, Desk(), writer, overruled=False)
     writer.close()
     assert isinstance(wire.event(reads.readline()), Snapshot)
+    assert wire.event(reads.readline()).part == WAITING
     assert "without a window has ended" in wire.event(reads.readline()).title
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_line_without_an_end_ends_following_and_not_the_window(home, window, monkeypatch, known):
+async def test_a_line_without_an_end_ends_following_and_not_the_window(home, window, soon, monkeypatch, known):
     monkeypatch.setattr(wire, "MAX_LINE", 1 << 16)
 
     def endless(way):
@@ -85,11 +203,12 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
         return nothing
 
     reads, writer = window
-    async with control.serving(home, obey, endless):
+    async with control.serving(home, obey, once(endless)):
         assert await following.follow(home, Desk(), writer, overruled=False) == known
     writer.close()
     if known:
         assert isinstance(wire.event(reads.readline()), Snapshot)
+        assert wire.event(reads.readline()).part == WAITING
         assert "has ended" in wire.event(reads.readline()).title
 
 

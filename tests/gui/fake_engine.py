@@ -105,6 +105,8 @@ def main(kind: str) -> int:
             sys.stdin.readline()
             return 3 if kind == "fails slowly" else 0
         case _:
+            if kind == "followed":
+                tell(events.EngineStopped(round=3))
             tell(events.Preparing(part="Warming up", done=0, parts=1))
             tell(events.SettingsChanged(settings=Settings()))
             tell(ready())

@@ -63,6 +63,14 @@ def test_pausing_and_resuming_go_there_and_back(engine: Callable[[str], Made], q
     qtbot.waitUntil(lambda: kinds(told).count("CommandDone") == 2, timeout=20_000)
 
 
+def test_a_followed_engine_that_is_started_anew_can_be_asked_again(engine: Callable[[str], Made], qtbot: QtBot) -> None:
+    process, told = engine("followed")
+    qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)
+    assert kinds(told)[:2] == ["EngineStopped", "Preparing"]
+    assert process.send(Pause(id="one"))
+    qtbot.waitUntil(lambda: "CommandDone" in kinds(told), timeout=20_000)
+
+
 def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Callable[[str], Made], qtbot: QtBot) -> None:
     process, told = engine("well")
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(told), timeout=20_000)

@@ -156,6 +156,8 @@ class EngineProcess(QObject):
                 return  # what is waited for stays said
             case events.EngineFailed() | events.EngineStopped():
                 self._over = True
+            case events.Preparing():  # the end was that of an engine which is followed, and is waited for
+                self._over = False
             case _:
                 pass
         self._heard = True
