@@ -418,6 +418,15 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look:
     assert command.values["computer.threads"] == 48
 
 
+@pytest.mark.parametrize("far", [True, False])
+def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(look: Look, qtbot: QtBot, *, far: bool) -> None:
+    page = SettingsPage(look, Choices(None, far=far))
+    qtbot.addWidget(page)
+    said = row_of(page, "when.week")._note.text()
+    assert said.startswith("Filled hours may be used.")
+    assert said.endswith("The hours are those of the other computer.") == far
+
+
 def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")

@@ -148,6 +148,13 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
+def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_the_engine():
+    paused = decide(When(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
+    said = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
+    assert (said.says, said.why[0].says) == ("Paused until T100.", "Paused until T100.")
+    assert [tick.rule for tick in said.why] == [tick.rule for tick in paused.why]
+
+
 def test_whoever_is_alone_is_promised_nobody():
     alone = sentence(State(phase="contributing", reach="alone")).detail
     assert alone == "Nobody else is here yet. You train alone; invite someone to learn together."

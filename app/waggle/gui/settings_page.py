@@ -55,6 +55,8 @@ class Setting(QFrame):
         value = self._choices.value(self._row.key)
         self._control.show_value(value)
         note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
+        if self._choices.far and self._row.far:
+            note = f"{note} {tr(self._row.far)}"
         self._note.setText(note)
         self._control.setAccessibleDescription(note)
         self._reset.setVisible(not self._choices.is_default(self._row.key))

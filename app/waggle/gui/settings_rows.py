@@ -49,13 +49,17 @@ Kind = Toggle | Options | Amount | Words | Hours
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One setting: `section.name`, what it is called, what it does, and how it is set; `at_zero`: what it does where it is 0."""
+    """One setting: `section.name`, what it is called, what it does, and how it is set; `at_zero`: what it does where it is 0.
+
+    `far`: what is to be known where the engine runs on another computer.
+    """
 
     key: str
     title: str
     note: str
     kind: Kind
     at_zero: str = ""
+    far: str = ""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -85,7 +89,8 @@ WHEN = Part("when", later("When"), (
     Row("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
         Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
         at_zero=later("Does not wait, however much is used.")),
-    Row("when.week", later("Your week"), later("Filled hours may be used. Drag, or use the arrow keys and space."), Hours()),
+    Row("when.week", later("Your week"), later("Filled hours may be used. Drag, or use the arrow keys and space."), Hours(),
+        far=later("The hours are those of the other computer.")),
 ))  # fmt: skip
 HOW_MUCH = Part("how_much", later("How much"), (
     Row("computer.threads", later("Processor cores"), later("How many it may keep busy."),

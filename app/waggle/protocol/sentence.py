@@ -35,8 +35,11 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
     """The sentence for a State; `clock` writes a moment as a time of day."""
-    said = _said(state, clock)
-    return said if state.decision is None else msgspec.structs.replace(said, why=state.decision.why)
+    said, until = _said(state, clock), _until(state, clock)
+    if state.decision is None:
+        return said
+    why = (msgspec.structs.replace(tick, says=until) if until and tick.rule == "pause" else tick for tick in state.decision.why)
+    return msgspec.structs.replace(said, why=tuple(why))
 
 
 def _said(state: State, clock: Clock) -> Sentence:
@@ -63,16 +66,20 @@ def _said(state: State, clock: Clock) -> Sentence:
 
 
 def _paused(state: State, clock: Clock) -> Sentence:
-    decision = state.decision
-    until = f"Paused until {moment(state.until, state.at, clock)}." if state.until else "Paused."
-    ends = "goes on when you resume"
+    decision, until = state.decision, _until(state, clock)
+    says, ends = until or "Paused.", "goes on when you resume"
     if decision is not None and decision.standing == "paused":
-        until, ends = decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
-    elif state.until:
+        says, ends = until or decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
+    elif until:
         ends = "goes on then, or when you resume"
     what = "the download" if state.downloading else f"round {state.round}"
     detail = f"Nothing was lost; {what} {ends}."
-    return Sentence(word="Paused by you", says=until, detail=detail, tone="plain", sign="pause", action="resume")
+    return Sentence(word="Paused by you", says=says, detail=detail, tone="plain", sign="pause", action="resume")
+
+
+def _until(state: State, clock: Clock) -> str:
+    """When a pause ends, by the clock of who looks: the engine may run where it is another time. Empty: at no moment."""
+    return f"Paused until {moment(state.until, state.at, clock)}." if state.phase == "paused" and state.until else ""
 
 
 def _waiting(state: State) -> Sentence:
