@@ -23,6 +23,8 @@ from waggle.engine.teller import Teller
 from waggle.errors import ModelError, SettingsError
 from waggle.policy import configuration, fit
 from waggle.policy.training import Training
+from waggle.protocol import wire
+from waggle.protocol.events import Preparing
 from waggle.rl.rules import RULES
 from waggle.settings import Computer, Learning, Model, Settings, Swarm
 
@@ -69,6 +71,19 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
     computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
     assert held == [40, 20]
+
+
+async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
+    def restore(*_: object, pause_point: object, told: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
+        told(3, 40)
+        return None, None, []
+
+    monkeypatch.setattr(keeping, "restore", restore)
+    await prepared(tmp_path, Learning(held_out_questions=1))
+    (record,) = (tmp_path / "events").glob("*.jsonl")
+    told = [event for event in map(wire.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    assert [event.long for event in told if "3 of 40 rounds" in event.part] == [True]
+    assert sum(event.long for event in told) == 1
 
 
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):

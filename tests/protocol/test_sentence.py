@@ -34,6 +34,7 @@ SEED = e.PeerInfo(id="s", name="Still Marten")
 OTHER = e.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = e.Preparing(part="Loading the model", done=1, parts=4)
+AGAIN = e.Preparing(part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True)
 WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
 AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
 PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
@@ -44,6 +45,16 @@ TABLE = [
     (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
     (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
     (State(downloading=DOWNLOADING, decision=PAUSED), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "resume"),
+    (State(preparing=AGAIN), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
+    (
+        State(preparing=AGAIN, decision=PAUSED),
+        "Preparing",
+        "Learning again what came after the last checkpoint: 3 of 40 rounds.",
+        "resume",
+    ),
+    (State(phase="paused", preparing=AGAIN), "Paused by you", "Paused.", "resume"),
+    (State(phase="paused", preparing=AGAIN, decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
+    (State(phase="paused", preparing=AGAIN, until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
@@ -183,6 +194,10 @@ def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(left, 
     told = sentence(State(downloading=replace(DOWNLOADING, seconds_left=left)))
     assert told.says.endswith(said)
     assert told.detail.startswith("Resumes if interrupted.")
+
+
+def test_what_is_learned_again_goes_on_when_resumed_and_is_no_round_of_its_own():
+    assert sentence(State(phase="paused", preparing=AGAIN)).detail == "Nothing was lost; it goes on when you resume."
 
 
 def test_a_download_that_is_paused_goes_on_when_resumed():

@@ -329,7 +329,7 @@ def _tell_short(teller: Teller, what: str) -> None:
 
 def _tell_replay(teller: Teller, done: int, total: int) -> None:
     part = f"Learning again what came after the last checkpoint: {done} of {total} rounds"
-    teller.tell_soon(events.Preparing(part=part, done=3, parts=len(PARTS)))
+    teller.tell_soon(events.Preparing(part=part, done=3, parts=len(PARTS), long=True))
 
 
 def _tell_part(teller: Teller, number: int) -> None:

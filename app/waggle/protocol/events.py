@@ -141,11 +141,12 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preparing(Event, frozen=True, kw_only=True, tag=True):
-    """Start-up went on to this part: `done` of `parts` are behind us."""
+    """Start-up went on to this part: `done` of `parts` are behind us. `long`: it may take hours, and a pause holds it."""
 
     part: str
     done: int
     parts: int
+    long: bool = False
 
 
 class Downloading(Event, frozen=True, kw_only=True, tag=True):

@@ -72,7 +72,7 @@ def _paused(state: State, clock: Clock) -> Sentence:
         says, ends = until or decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
     elif until:
         ends = "goes on then, or when you resume"
-    what = "the download" if state.downloading else f"round {state.round}"
+    what = "the download" if state.downloading else "it" if state.preparing else f"round {state.round}"
     detail = f"Nothing was lost; {what} {ends}."
     return Sentence(word="Paused by you", says=says, detail=detail, tone="plain", sign="pause", action="resume")
 
@@ -139,7 +139,7 @@ def _preparing(state: State) -> Sentence:
         return Sentence(
             word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
         )
-    action: Action = "resume" if paused else "none"
+    action: Action = "resume" if paused else "pause" if state.preparing.long else "none"
     return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
 
 
