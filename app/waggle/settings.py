@@ -107,7 +107,7 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         0  # kB a second, each way, but for a little to stay in touch; 0: what there is
     )
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = (
-        20.0  # saved states and models; the oldest go first, the last good one never
+        20.0  # saved states and models; the oldest go first, the last good one never; 0: no limit
     )
 
 

@@ -76,6 +76,17 @@ def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
         assert made._note.text() == made._control.accessibleDescription() == words
 
 
+def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
+    made = row_of(page, "computer.disk_gb")
+    for room, shown, words in (
+        (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
+        (0.0, "No limit", "Saved states and models take as much as they need."),
+    ):
+        page._choices.set({"computer.disk_gb": room})
+        assert isinstance(made._control, Number)
+        assert (made._control.text(), made._note.text()) == (shown, words)
+
+
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
     made = row_of(page, "computer.cpu_percent")
     assert isinstance(made._control, Number)

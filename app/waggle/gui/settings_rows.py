@@ -111,7 +111,8 @@ HOW_MUCH = Part("how_much", later("How much"), (
     Row("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
         Amount(low=0, high=1_000_000, step=100, unit="kB/s", zero=later("What there is"))),
     Row("computer.disk_gb", later("Disk"), later("For saved states and models. The oldest go first, the last good one never."),
-        Amount(low=0, high=10_000, unit="GB", whole=False)),
+        Amount(low=0, high=10_000, unit="GB", zero=later("No limit"), whole=False),
+        at_zero=later("Saved states and models take as much as they need.")),
 ))  # fmt: skip
 APPEARANCE = Part("appearance", later("Appearance"), (
     Row("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
