@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOM = 500_000_000  # bytes that stay free on the disk
 DRIVER = Path("/proc/driver/nvidia/version")
-OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, waits in the settings"
+OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded"
 UNUSABLE = "CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed"
 
 Progress = Callable[[int, int], None]  # bytes that are here, bytes in all

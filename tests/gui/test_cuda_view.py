@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from gui.recorded import ready
 from waggle import cuda_pack
 from waggle.cuda_pack import Pack
+from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
+from waggle.gui.current import Current
 from waggle.gui.look import Look
+from waggle.gui.settings_page import SettingsPage
+from waggle.gui.window import Window
 
 PACK = cuda_pack.shipped()
 HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
@@ -68,3 +73,23 @@ def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], q
     assert made._says.text() == "CUDA is here. The engine uses it from its next start."
     assert made.act.isHidden()
     assert not made.remove.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("far", "offer"),
+    [(False, "Settings offers to use your NVIDIA card"), (True, "There, waggle cuda --get uses the NVIDIA card")],
+)
+def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
+    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
+) -> None:
+    monkeypatch.setattr(cuda_pack, "fits", lambda _pack: True)
+    current = Current()
+    window = Window(look, current, choices=Choices(None, far=far))
+    qtbot.addWidget(window)
+    current.take(ready(device_reason=cuda_pack.OFFERED))
+    window.show_page("settings")
+    settings = window.pages["settings"]
+    assert isinstance(settings, SettingsPage)
+    assert (settings.cuda is None) == far
+    window.home.show_state(current.state, 0.0)
+    assert window.home.hero._fact.words().endswith(f". {offer}")

@@ -133,7 +133,6 @@ def test_the_page_of_settings_has_one_name_in_german() -> None:
     name = tr("Settings")
     assert name in tr("Settings offers to use your NVIDIA card")
     assert name in told("Change them on the page Settings.")
-    assert name in told("an NVIDIA graphics card was found; CUDA, which computes on it, waits in the settings")
 
 
 @pytest.mark.parametrize(("act", "other"), [("Mute", "Muted"), ("Block", "Blocked"), ("Freeze", "Frozen"), ("Frozen", "Stopped")])

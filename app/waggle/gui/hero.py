@@ -57,6 +57,7 @@ class Hero(QFrame):
         self._over = False  # what was recorded has been told
         self._state = State()
         self.report: Callable[[State], str] = report  # whoever has a log tells it too
+        self.far = False  # the engine runs on another computer
         self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
@@ -146,11 +147,15 @@ class Hero(QFrame):
         if state.ready is not None:
             words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
-            offered = tr("Settings offers to use your NVIDIA card") if state.ready.device_reason == cuda_pack.OFFERED else ""
+            offered = self._offered() if state.ready.device_reason == cuda_pack.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)
             set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, told(state.ready.device_reason)))))
         else:
             self._fact.say("")
+
+    def _offered(self) -> str:
+        """Where a graphics card that is not used yet is put to use."""
+        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None

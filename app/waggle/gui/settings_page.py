@@ -119,7 +119,8 @@ class SettingsPage(Page):
         self.privacy = Privacy(look)
         self.privacy.commanded.connect(self.commanded)
         pack = cuda_pack.shipped()
-        self.cuda = CudaView(look, pack, cuda_pack.root()) if cuda_pack.fits(pack) else None
+        offers = cuda_pack.fits(pack) and not choices.far  # a card of this computer
+        self.cuda = CudaView(look, pack, cuda_pack.root()) if offers else None
         self._none = text(look, "", "body", "soft")
         if self.cuda is not None:
             self.cuda.hide()

@@ -74,6 +74,7 @@ class Window(QWidget):
         )
         self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
         self._choices = choices = choices or Choices(None, parent=self)
+        self.home.hero.far = choices.far
         self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
