@@ -51,6 +51,13 @@ def battery(status):
         ({"BAT0": battery("Full"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
         ({"BAT0": battery("Unknown"), "ADP1": NO_PLUG}, False),
         ({"BAT0": battery("Discharging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "1"}}, True),
+        ({"BAT0": battery("Charging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "2"}}, True),
+        (
+            {"BAT0": battery("Not charging"), "ucsi-1": {"type": "USB", "online": "2"}, "ucsi-2": {"type": "USB", "online": "0"}},
+            True,
+        ),
+        ({"BAT0": battery("Charging"), "ucsi-2": {"type": "USB", "online": "0"}}, True),
+        ({"BAT0": battery("Charging"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
         ({"BAT0": battery("Unknown")}, None),
         ({"BAT0": {"type": "Battery"}}, None),
         ({"ups": {"type": "UPS", "status": "Discharging"}}, False),

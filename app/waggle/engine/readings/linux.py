@@ -10,6 +10,7 @@ from waggle.engine.readings import x11
 
 SUPPLIES = Path("/sys/class/power_supply")
 BATTERIES = ("Battery", "UPS")
+ONLINE = {"1", "2"}  # the latter: at a voltage that was agreed on, as USB-C has it
 SECONDS = 2.0  # a bus that does not answer is one that does not tell
 IDLE = ("--user", "call", "org.gnome.Mutter.IdleMonitor", "/org/gnome/Mutter/IdleMonitor/Core", "org.gnome.Mutter.IdleMonitor",
         "GetIdletime")  # fmt: skip
@@ -67,11 +68,15 @@ def on_power(supplies: Path = SUPPLIES) -> bool | None:
     plugs = {_word(each, "online") for each in own if _word(each, "type") not in BATTERIES}
     if not states or states == {""}:
         return None
-    if "1" in plugs:
+    if plugs & ONLINE:
         return True
-    if "Discharging" in states or "0" in plugs:
+    if "Discharging" in states:  # before the other battery, which this one may be charging
         return False
-    return True if states & {"Charging", "Full", "Not charging"} else None
+    if "Charging" in states:  # whatever a port says that nothing is plugged into
+        return True
+    if "0" in plugs:
+        return False
+    return True if states & {"Full", "Not charging"} else None
 
 
 def metered() -> bool | None:
