@@ -183,6 +183,22 @@ async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go
     assert await again == (), "what was cleared does not come back"
 
 
+async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_on_its_way(taught, heard, monkeypatch):
+    monkeypatch.setattr("waggle.engine.talking.GROWTH_SECONDS", 0.0)
+    steps = threading.Semaphore(0)
+    talking = talking_with(replace(taught, leaving=lambda: steps.release() is not None), heard)
+    saying = asyncio.ensure_future(talking.obey(commands.Say(id="", words="Hello", number=0)))
+    await heard.then.wait()
+    while steps.acquire(blocking=False):
+        pass
+    for _ in range(8):  # meanwhile this loop hears nothing
+        assert steps.acquire(timeout=20)
+    assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
+    told = len(heard.told)
+    assert await saying == ()
+    assert len(heard.told) == told
+
+
 async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
     with pytest.raises(EngineError, match="ending"):
         await say(talking_with(replace(taught, leaving=heard.then.is_set), heard))

@@ -121,7 +121,7 @@ async def prepare(
         keeper=keeper,
         limits=Limits(gate, opened, swarm.limit, keeper.leave),
         trying=Trying(moments, node, played, may_share, lambda: teller.state.round),
-        talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on_soon),
+        talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on),
         base=base,
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,

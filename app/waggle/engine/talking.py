@@ -67,7 +67,7 @@ class Telling:
     """Tells a turn while it grows; whoever writes is alone with it."""
 
     command: commands.Say
-    tell: Callable[[talking.TurnGrew], None]
+    tell: Callable[[talking.TurnGrew], object]
     training: Training  # how both models are loaded
     left_out: int
     replies: list[Reply]
@@ -93,7 +93,7 @@ class Talking:
     moments: Moments
     prompt_for: Callable[[str], str]
     longest: int  # tokens of an answer in training
-    tell: Callable[[talking.TurnGrew], None]  # from any thread
+    tell: Callable[[talking.TurnGrew], None]
     _hushed: threading.Event | None = field(default=None, init=False)
     _cleared: bool = field(default=False, init=False)  # while an answer was written: nobody waits for it
 
@@ -130,12 +130,21 @@ class Talking:
         hushed = self._hushed = threading.Event()
         self._cleared = False
         try:
-            told = await asyncio.to_thread(self._answer, command, hushed)
+            loop = asyncio.get_running_loop()
+            grew = lambda event: loop.call_soon_threadsafe(self._grew, event)  # noqa: E731 - from the threads that write
+            told = await asyncio.to_thread(self._answer, command, hushed, grew)
             return () if self._cleared else (told,)
         finally:
             self._hushed = None
 
-    def _answer(self, command: commands.Say, hushed: threading.Event) -> talking.TurnGrew:
+    def _grew(self, event: talking.TurnGrew) -> None:
+        """What was on its way when the conversation was cleared would begin it anew."""
+        if not self._cleared:
+            self.tell(event)
+
+    def _answer(
+        self, command: commands.Say, hushed: threading.Event, grew: Callable[[talking.TurnGrew], object]
+    ) -> talking.TurnGrew:
         training = self.moments.require_room(2)
         kept = self.moments.kept()
         then = next((one for one in kept if one.rounds == command.before), None)
@@ -144,7 +153,7 @@ class Talking:
         sides = (kept[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=one.rounds) for one in sides]
-        telling, turns = Telling(command, self.tell, training, left_out, replies), Alternating()
+        telling, turns = Telling(command, grew, training, left_out, replies), Alternating()
 
         def write(side: int) -> bool:
             with turns.writing(side):

@@ -74,7 +74,8 @@ class Teller:
             self._gap = True
         self._send(line)
 
-    def _pass_on(self, event: AnyEvent) -> None:
+    def pass_on(self, event: AnyEvent) -> None:
+        """Pass it on to whoever listens; nothing of it is kept, here or on file."""
         self._send(wire.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
@@ -84,12 +85,8 @@ class Teller:
                 one.sink(wire.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
     def tell_soon(self, event: AnyEvent) -> None:
-        """The same, from any thread."""
+        """Tell it, from any thread."""
         self._loop.call_soon_threadsafe(self.tell, event)
-
-    def pass_on_soon(self, event: AnyEvent) -> None:
-        """Pass it on to whoever listens, from any thread; nothing of it is kept, here or on file."""
-        self._loop.call_soon_threadsafe(self._pass_on, event)
 
     def close(self) -> None:
         self._record.close()
