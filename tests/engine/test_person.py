@@ -1,5 +1,6 @@
 """What was contributed day by day, and an identity that is backed up, checked, moved and put back by commands."""
 
+import asyncio
 import time
 
 import pytest
@@ -38,7 +39,7 @@ def reasons():
 
 @pytest.fixture
 def person(home, history, reasons):
-    return Person(home, history, reasons.append)
+    return Person(home, reasons.append)
 
 
 async def test_days_are_those_of_this_computers_calendar(person, history):
@@ -55,7 +56,8 @@ async def test_days_are_those_of_this_computers_calendar(person, history):
 
 async def test_a_damaged_row_costs_no_more_than_itself(person, history):
     history.keep_round(replace(PLAYED, at=1e9))
-    history._database.execute("insert into rounds values (7, x'ff00')")
+    with history._database as database:
+        database.execute("insert into rounds values (7, x'ff00')")
     (told,) = await person.obey(commands.QueryDays(id="1"))
     assert told.all.rounds == 1
 
@@ -72,6 +74,22 @@ async def test_histories_of_other_models_are_only_looked_at(person, history, hom
     assert told.all.rounds == 2
     assert damaged.read_bytes().startswith(b"this is no database"), "whoever goes on with it is to hear that it is damaged"
     assert [path.name for path in damaged.parent.iterdir()] == ["history.sqlite"]
+
+
+async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
+    """Here it is the engine that ends what the counting waits for."""
+    history.keep_round(replace(PLAYED, round=3, at=1e9))
+    (home.root / "models" / "other").mkdir(parents=True)
+    other = History(home.root / "models" / "other" / "history.sqlite")
+    other.keep_round(replace(PLAYED, round=9, at=1e9))
+    other.settle()
+    other._database.execute("begin exclusive")
+    counting = asyncio.create_task(person.obey(commands.QueryDays(id="1")))
+    await asyncio.sleep(0)
+    other._database.rollback()
+    (told,) = await counting
+    assert (told.all.rounds, told.newest) == (2, (3, 1e9))
+    other.close()
 
 
 async def test_before_the_first_round_there_is_nothing_to_count(person):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from waggle.protocol import events as e
 from waggle.protocol import trying
 from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
 from waggle.protocol.talking import TURNS, Reply, TalkCleared, Turn, TurnGrew
 from waggle.protocol.trying import AnswerShared
@@ -289,3 +290,15 @@ def ready(model: str, first: int = 0) -> e.Ready:
         backend="torch", device="cpu", device_reason="", threads=1, cores=1, round=first, completions=0, group_size=4,
         parameters=1,
     )  # fmt: skip
+
+
+def test_each_round_counts_once_whether_it_ended_before_or_after_the_days_were_counted():
+    rounds = [summary(number) for number in range(4)]
+    nothing = Day(date="2026-03-09", rounds=0, answers=0)
+    told = [e.RoundCompleted(summary=one) for one in rounds]
+    counted = DaysTold(days=(), all=nothing, newest=(1, rounds[1].at))
+    assert fold(*told[:2], counted).since == ()
+    assert fold(*told[:3], counted).since == (rounds[2],), "it ended while they were counted"
+    assert fold(*told[:1], counted, told[1], told[2]).since == (rounds[2],), "it was written, and not yet told"
+    assert fold(*told, replace(counted, newest=(1, 99.0))).since == (), "another model's"
+    assert fold(*told, replace(counted, newest=None)).since == ()

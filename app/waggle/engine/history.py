@@ -200,6 +200,17 @@ def days_of(path: Path) -> tuple[person.Day, ...]:
         return ()
 
 
+def newest_of(path: Path) -> tuple[int, float] | None:
+    """The last round in a history that is only looked at, and its moment; None where there is none that can be read."""
+    try:
+        with looked_at(path) as database:
+            rows = database.execute("select summary from rounds order by round desc limit 1")
+            newest = next(_readable(rows, events.RoundSummary), None)
+    except DAMAGED:
+        return None
+    return None if newest is None else (newest.round, newest.at)
+
+
 def looked_at(path: Path) -> closing[sqlite3.Connection]:
     """A history that nothing is written to: an engine may be at work. Raises what is `DAMAGED`."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))

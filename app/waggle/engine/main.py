@@ -187,7 +187,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
         if desk.reason:
             teller.tell(StartedAgain(reason=desk.reason))
-        lifecycle.person = Person(home, history, lifecycle.start_again)
+        lifecycle.person = Person(home, lifecycle.start_again)
         lifecycle.models = models.Models(home, chosen, choices.change, partial(lifecycle.start_again, innocent=OF_MODELS))
         to_swarm = partial(lifecycle.start_again, innocent=OF_SWARMS)
         known = swarms.Swarms(home, chosen, to_swarm, choices.change, lambda: choices.now.swarm.light)
@@ -275,7 +275,7 @@ def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, ca
 
 async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
     """See what the rules ask about, again and again."""
-    read, short, meter = Reader(), False, Meter(lifecycle.days())
+    read, short, meter = Reader(), False, Meter(await asyncio.to_thread(lifecycle.days))
     while True:
         readings = await asyncio.to_thread(read, choices.now.when, until_away=lifecycle.until_away)
         used = meter.read(lifecycle.gate.seconds, teller.state, choices.now.computer, teller.now())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
-from waggle.engine.history import History, days_of
+from waggle.engine.history import days_of, newest_of
 from waggle.errors import IdentityError
 from waggle.protocol import commands, person
 from waggle.swarm import backup, identity, standings
@@ -18,14 +18,14 @@ NOTHING = person.Day(date="1970-01-01", rounds=0, answers=0)
 class Person:
     """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
 
-    def __init__(self, home: paths.Home, history: History, again: Callable[[str], None]) -> None:
-        self._home, self._history, self._again = home, history, again
+    def __init__(self, home: paths.Home, again: Callable[[str], None]) -> None:
+        self._home, self._again = home, again
 
     async def obey(self, command: commands.PersonCommand) -> tuple[person.PersonEvent, ...]:
         """Raises IdentityError for what cannot be done; then nothing was changed."""
         match command:
             case commands.QueryDays():
-                return (self._days(),)
+                return (await asyncio.to_thread(self._days),)
             case commands.BackUpIdentity():
                 who = identity.load_or_create(self._home.identity)
                 await asyncio.to_thread(backup.write, _path(command.path), who, command.passphrase)
@@ -43,20 +43,22 @@ class Person:
 
     def days(self) -> tuple[person.Day, ...]:
         """Every day on which something was contributed, oldest first, with whichever model."""
-        return _merged([self._history.days(), *map(days_of, self._other_histories())])
+        return _merged([days_of(one) for one in self._histories()])
 
     def _days(self) -> person.DaysTold:
+        """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
+        newest = newest_of(self._home.history)
         days = self.days()
         met = [one for one in standings.read(self._home.standings) or () if one.taken or one.received]
         return person.DaysTold(
             days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
-            met=len(met),
+            met=len(met), newest=newest,
         )  # fmt: skip
 
-    def _other_histories(self) -> list[Path]:
-        """Those of models that were trained here at other times."""
+    def _histories(self) -> set[Path]:
+        """With those of models that were trained here at other times."""
         root = self._home.root
-        return [one for one in (root / "history.sqlite", *root.glob("models/*/history.sqlite")) if one != self._home.history]
+        return {self._home.history, root / "history.sqlite", *root.glob("models/*/history.sqlite")}
 
     def _read(self, path: str, opened: backup.Opened) -> person.BackupRead:
         mine = identity.load_or_create(self._home.identity).peer_id

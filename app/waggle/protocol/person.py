@@ -19,13 +19,17 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaysTold(Event, frozen=True, kw_only=True, tag=True):
-    """The days of the last year on which something was contributed, oldest first; and what they and all before add up to."""
+    """The days of the last year on which something was contributed, oldest first; and what they and all before add up to.
+
+    `newest`: the last round of the model of now that is in them, and its moment.
+    """
 
     days: tuple[Day, ...]
     all: Day  # since the beginning; its date is the first day
     used_by: Count = 0  # peers that took groups of this node, as far as they are remembered
     taken: Count = 0  # groups they took
     met: Count = 0  # peers that groups went to or came from, as far as they are remembered
+    newest: tuple[Count, float] | None = None
 
 
 class BackupWritten(Event, frozen=True, kw_only=True, tag=True):

@@ -283,7 +283,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case m.ModelExported():
             return replace(state, exported=event)
         case p.DaysTold():
-            return replace(state, days=event, since=())
+            return replace(state, days=event, since=_behind(state.since, event.newest))
         case p.BackupWritten() | p.BackupRead():
             return replace(state, backup=event)
         case e.RecordRejected():
@@ -387,7 +387,14 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
     return replace(state, cards=tuple(cards), answered=answered, stage=stage)
 
 
+def _behind(since: tuple[e.RoundSummary, ...], newest: tuple[int, float] | None) -> tuple[e.RoundSummary, ...]:
+    """The rounds that ended while the days were counted, of which this was the newest."""
+    places = [place for place, one in enumerate(since) if (one.round, one.at) == newest]
+    return since[places[-1] + 1 :] if places else ()
+
+
 def _complete(state: State, summary: e.RoundSummary) -> State:
     rounds = (*state.rounds, summary)[-ROUNDS:]
-    since = (*state.since, summary)[-ROUNDS:]
+    counted = state.days is not None and state.days.newest == (summary.round, summary.at)
+    since = state.since if counted else (*state.since, summary)[-ROUNDS:]
     return replace(state, round=summary.round + 1, stage="draw", rounds=rounds, since=since, waiting=summary.waiting)
