@@ -1,6 +1,7 @@
 """Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
 
 import datetime
+import os
 import re
 import subprocess
 import sys
@@ -126,6 +127,27 @@ def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_
 def test_one_address_is_one_in_german_too() -> None:
     language.use("de")
     assert "(1 Adresse versucht)" in told(sentence(State(phase="contributing", reach="connecting", seeds_tried=1)).detail)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system is told by its environment")
+@pytest.mark.parametrize(
+    ("locale", "read", "spoken"),
+    [
+        ("de_DE.UTF-8", "", "de"),
+        ("de_AT.UTF-8", "en:de", "en"),
+        ("fr_FR.UTF-8", "fr:de:en", "de"),
+        ("fr_FR.UTF-8", "", "en"),
+        ("C.UTF-8", "", "en"),
+    ],
+)
+def test_the_systems_language_is_the_first_of_those_its_menus_are_read_in_that_is_spoken(
+    locale: str, read: str, spoken: str
+) -> None:
+    code = "from waggle.gui.language import chosen; print(chosen('system'), chosen('en'), chosen('de'), chosen('tlh'))"
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
+    environment = without | {"LANG": locale, "PYTHONPATH": str(ROOT / "app")} | ({"LANGUAGE": read} if read else {})
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [spoken, "en", "de", "en"]
 
 
 def test_the_page_of_settings_has_one_name_in_german() -> None:

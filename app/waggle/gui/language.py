@@ -79,10 +79,12 @@ _spoken = Spoken()
 
 
 def chosen(name: str) -> Language:
-    """The language that a setting means: "system" is this computer's where there is a book for it, else English."""
-    if name == "system":
-        name = QLocale.system().name().partition("_")[0]
-    return next((language for language in get_args(Language) if language == name), "en")
+    """The language that a setting means: "system" is the first of those a person reads menus in that we speak, else English.
+
+    Not that of the locale's name: on Windows this is how figures are written, whatever the menus are in.
+    """
+    wanted = [one.partition("-")[0] for one in QLocale.system().uiLanguages()] if name == "system" else [name]
+    return next((language for one in wanted for language in get_args(Language) if language == one), "en")
 
 
 def use(language: Language) -> None:
