@@ -201,3 +201,21 @@ def test_a_node_that_loses_its_only_mark_is_forgotten() -> None:
 def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model: str = "a") -> Mark:
     """One that is all wrong, from an address range."""
     return msgspec.structs.replace(mark(node, epoch, right=0, round_number=round_number, model=model), source=source)
+
+
+@pytest.mark.parametrize("names", [1, 2])
+@pytest.mark.parametrize("sheets", [1, KEPT])
+def test_among_several_one_who_claims_to_be_further_or_to_know_all_says_nothing_for_the_others(names: int, sheets: int) -> None:
+    marks = Marks(ranked=False)
+    for node in range(10):
+        for epoch in range(KEPT):
+            marks.add(msgspec.structs.replace(mark(node, epoch, round_number=4 * epoch, right=2), source=f"10.{node}.0.0/24"))
+    before = marks.comparison().curves[0].points
+    furthest = 4 * (KEPT - 1)
+    for epoch in range(sheets):
+        for name in range(names):
+            rounds = FARTHEST * furthest if sheets == 1 else furthest
+            marks.add(msgspec.structs.replace(mark(100 + name, epoch, round_number=rounds, right=16), source="8.8.8.0/24"))
+    (curve,) = marks.comparison().curves
+    assert [one.round for one in curve.points] == [one.round for one in before]
+    assert curve.points[-1].right / curve.points[-1].total < 0.21  # one of eleven, who knows all

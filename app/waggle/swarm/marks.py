@@ -25,6 +25,7 @@ KEPT = 288  # marks of one node: two days of ten minutes each
 PLACES = 12  # on the axis of rounds
 RECENT = 6  # marks of a node that its present score is made of
 SHOWN = 8  # models with curves
+SEVERAL = 4  # parties: from so many on none draws much by itself, be it of one name
 FARTHEST = 8  # times as many rounds as the party in the middle has: beyond that nothing is drawn
 
 
@@ -198,31 +199,36 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
 
 
 def _fair(marks: Sequence[Mark]) -> list[Mark]:
-    """What counts of the marks at one place, so that no crowd draws a curve by itself. A party of one name is no crowd.
+    """What counts of the marks at one place, so that no crowd draws a curve by itself, nor one name among several.
 
-    Of an address range of several names at most as many count as the party in the middle has. Of all that are of no range,
-    mostly homes that know nothing of each other, as many as of all others together.
+    Of an address range of several names at most as many count as the party in the middle has, and of a single name hardly more.
+    Of all that are of no range, mostly homes that know nothing of each other, as many as of all others together.
     """
     parties: dict[Party, list[Mark]] = {}
     for mark in marks:
         parties.setdefault(RELAYED if mark.party == NEWCOMERS else mark.party, []).append(mark)
     middle = median_low(map(len, parties.values()))
+    single = max(middle, RECENT) if len(parties) >= SEVERAL else KEPT
     homes = parties.pop(RELAYED, [])
-    fair = [mark for party in parties.values() for mark in _newest(party, middle)]
-    return [*fair, *_newest(homes, len(fair) or len(homes))]
+    fair = [mark for party in parties.values() for mark in _newest(party, middle, single)]
+    return [*fair, *_newest(homes, len(fair) or len(homes), KEPT)]
 
 
-def _newest(marks: Sequence[Mark], most: int) -> Sequence[Mark]:
-    """So many of a party's marks; all, where they are of one name."""
-    crowd = len({mark.origin for mark in marks}) > 1
-    return sorted(marks, key=lambda one: one.epoch)[-most:] if crowd else marks
+def _newest(marks: Sequence[Mark], crowd: int, single: int) -> Sequence[Mark]:
+    """So many of a party's marks as a crowd may have, or a single name."""
+    most = crowd if len({mark.origin for mark in marks}) > 1 else single
+    return sorted(marks, key=lambda one: one.epoch)[-most:]
 
 
 def _last(marks: Sequence[Mark]) -> int:
-    """Where the axis ends: rounds are self-reported, and a party that claims a million must not press all others to its left."""
+    """Where the axis ends: rounds are self-reported, and a party that claims a million must not press all others to its left.
+
+    Nor stand alone at the end, where a curve says what it comes to.
+    """
     newest: dict[Party, dict[bytes, int]] = {}
     for mark in marks:
         rounds = newest.setdefault(mark.party, {})
         rounds[mark.origin] = max(mark.round, rounds.get(mark.origin, 0))
     middle = median_high(median_high(rounds.values()) for rounds in newest.values())
-    return min(max(mark.round for mark in marks), FARTHEST * max(1, middle))
+    *_, second, first = (0, *sorted(max(rounds.values()) for rounds in newest.values()))
+    return min(second if len(newest) >= SEVERAL else first, FARTHEST * max(1, middle))
