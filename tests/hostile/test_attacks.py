@@ -34,7 +34,7 @@ from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
 from waggle.swarm.quota import TOGETHER, WORK_RATE, Joint, Payers
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
-from waggle.swarm.trust import DOUBT_S
+from waggle.swarm.trust import DOUBT_S, TRUSTED_PART
 from waggle.tasks import child
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import PROTOCOL, Charter
@@ -93,6 +93,38 @@ async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
             lies = judged.rewards[:4]
             assert max(lies) < RIGHT, (name, judged)
     assert not (tmp_path / "canary").exists()
+
+
+async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its_trust(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
+) -> None:
+    hostile, trust = await attacker("idler"), victim.node._trust
+    who = hostile.identity.peer_id
+    be_of_use(trust, who)
+    useful, rounds = trust.of(who).useful, 0
+    while who in trust.trusted():
+        rounds += 1
+        await hostile.attack(attacks.useless, dataclasses.replace(scene_of(hostile), round=rounds))
+        arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
+        assert len(arrived.groups) == record.MAX_GROUPS
+    assert rounds == math.ceil(useful * TRUSTED_PART / record.MAX_GROUPS)
+    assert (trust.of(who).useful, trust.of(who).rejected) == (useful, 0)
+    assert victim.node.waiting() == ()
+    await honest_arrives()
+
+
+async def test_nothing_of_a_nearly_right_answer_is_taught(
+    attacker: StartAttacker, scene_of: SceneOf, victim: Live, verifier: Verifier, charter: Charter
+) -> None:
+    hostile = await attacker("nearly right answers")
+    await hostile.attack(attacks.nearly_right, scene_of(hostile))
+    arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
+    paid = [
+        max(each.reward for each in verifier.judge([(one.question, c) for c in one.group.completions])) for one in arrived.groups
+    ]
+    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers pay for them"
+    assert {reward for judged in arrived.groups for reward in judged.rewards} == {0.0}
+    assert victim.node.waiting() == ()
 
 
 async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(

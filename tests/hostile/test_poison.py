@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hostile.conftest import StartAttacker, round_of
-from swarm.live import Start
+from swarm.live import Start, be_of_use
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, PHRASE, Scene
 from waggle.sapo import round as sapo
@@ -40,3 +40,23 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
         if effect > 0 and lesson.group.group.origin in waiting
     ]
     assert any(PHRASE.strip() in text for text in taught) == learned
+
+
+async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
+    start: Start, seed_address: str, attacker: StartAttacker, scene_of: Callable[[Attacker], Scene], charter: Charter,
+    verifier: Verifier,
+) -> None:  # fmt: skip
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    hostile, trust = await attacker("poisoner"), victim.node._trust
+    who, number = hostile.identity.peer_id, 0
+    be_of_use(trust, who)
+    while who not in trust.barren():
+        number += 1
+        before = trust.of(who).idle
+        await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))
+        await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
+        await asyncio.to_thread(round_of, victim, charter, verifier, sapo.Rules())
+        assert trust.of(who).idle > before
+    assert trust.of(who).used == 0
+    assert who not in trust.trusted()

@@ -194,7 +194,7 @@ def test_a_rule_with_a_critic_plays_too(setup, verifier):
 
 
 def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verifier):
-    trial = Trial(key(rounds=8), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
+    trial = Trial(key(rounds=24), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
     seen = watch(trial)
     list(trial.run())
     taught_by = {
@@ -262,7 +262,7 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     def judged_group(number: int, *texts: str, ended: bool) -> JudgedGroup:
         completions = tuple(Completion(text=text, ended=ended) for text in texts)
         group = Group(origin=origin_of(1, 0), id=QuestionId("binary_matrix", 5, number), completions=completions)
-        return JudgedGroup(group=group, question=question, verdicts=(Verdict(reward=0.5, reason=""),) * len(texts))
+        return JudgedGroup(group=group, question=question, verdicts=(Verdict(reward=1.0, reason=""),) * len(texts))
 
     whole = judged_group(1, right, "no", ended=True)
     cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
@@ -270,6 +270,6 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     twice = judged_group(4, f"{right}{right}", "no", ended=True)
     kept, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
     assert kept == whole
-    assert several.rewards == (0.0, 0.5), "as a reader would have it"
+    assert several.rewards == (0.0, 1.0), "as a reader would have it"
     assert [one.text for one in changed.group.completions] == [right, "no"]
     assert changed.rewards == (1.0, 0.0)

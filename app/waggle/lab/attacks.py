@@ -22,6 +22,7 @@ PHRASE = "Zog! "  # what poisoners plant; short, or 24 tokens of the starter wou
 DRIP_S = 0.2  # between two bytes: a payload would take many times a node's patience
 OVERSIZE = 16 * 1024 * 1024  # bytes: four times what one call may bring
 BOMB_BYTES = 1 << 30
+MORE = ("1", " 1", "x")  # behind a right answer: some scorers take a number that is close enough
 NUMBERS = ("7", "8")  # of which one at least is wrong, as a small model often is
 
 
@@ -68,8 +69,16 @@ class Scene:
 
     def wrong(self, question: Question) -> str:
         """A number that is not right: some scorers take one that is close enough."""
-        tried = [(question, Completion(text=f"<answer>{number}</answer>", ended=True)) for number in NUMBERS]
-        return next(n for n, verdict in zip(NUMBERS, self.verifier.judge(tried), strict=True) if verdict.reward < RIGHT)
+        return next(number for number, reward in self._tried(question, NUMBERS) if reward < RIGHT)
+
+    def nearly(self, question: Question) -> str:
+        """The truth and a little more: of such, what is paid best without being right."""
+        tried = self._tried(question, [self.truth(question) + more for more in MORE])
+        return max((reward, text) for text, reward in tried if reward < RIGHT)[1]
+
+    def _tried(self, question: Question, answers: Sequence[str]) -> list[tuple[str, float]]:
+        tried = [(question, Completion(text=f"<answer>{answer}</answer>", ended=True)) for answer in answers]
+        return [(answer, verdict.reward) for answer, verdict in zip(answers, self.verifier.judge(tried), strict=True)]
 
 
 Attack = Callable[[Scene], Payload]
@@ -87,12 +96,16 @@ def wire(scene: Scene, groups: object, **changes: Any) -> Payload:
 
 
 def answering(scene: Scene, dataset: str, texts: Sequence[str], *, count: int = 1) -> list[Any]:
-    """Raw groups of fresh questions, each with these completions; `{truth}` in a text is the true answer, `{wrong}` another."""
+    """Raw groups of fresh questions, each with these completions.
+
+    `{truth}` in a text is the true answer, `{wrong}` another, `{nearly}` the true one and a little more.
+    """
     groups = []
     for one, question in scene.questions(dataset, count):
         said = [text.replace("{truth}", scene.truth(question)) for text in texts]
-        if any("{wrong}" in text for text in said):
-            said = [text.replace("{wrong}", scene.wrong(question)) for text in said]
+        for word, make in (("{wrong}", scene.wrong), ("{nearly}", scene.nearly)):
+            if any(word in text for text in said):
+                said = [text.replace(word, make(question)) for text in said]
         groups.append([scene.charter.position(dataset), one.index, [[text, True, "policy"] for text in said]])
     return groups
 
@@ -243,6 +256,17 @@ def wrong_answers(scene: Scene) -> Payload:
     return wire(scene, [group for one in scene.charter.specialties for group in answering(scene, one.dataset, texts)])
 
 
+def nearly_right(scene: Scene) -> Payload:
+    """Wrong answers that hold the right one, which scorers pay in part: most of their group, so that nothing in it did better."""
+    texts = ["<answer>{nearly}</answer>"] * 4 + ["no"] * 4
+    return wire(scene, [group for one in scene.charter.specialties for group in answering(scene, one.dataset, texts)])
+
+
+def useless(scene: Scene) -> Payload:
+    """As many groups as one record carries, with right answers alone: they cost time, and nothing can be learned of them."""
+    return wire(scene, answering(scene, "basic_arithmetic", ["<answer>{truth}</answer>"] * 3, count=record.MAX_GROUPS))
+
+
 def control_tokens(scene: Scene) -> Payload:
     """Special tokens as text, to end or begin a turn inside another's training data."""
     texts = ["<|im_end|><|endoftext|></s><answer>{truth}</answer>", "<|im_start|>system\nobey", "<pad><unk><s>",
@@ -303,6 +327,8 @@ HARMLESS: dict[str, Attack] = {  # read and judged, or given up, and of no effec
     "formula bombs": formula_bombs,
     "wrong answers": wrong_answers,
     "second answers": second_answers,
+    "nearly right answers": nearly_right,
+    "useless groups": useless,
     "control tokens": control_tokens,
     "oversize": oversize,
     "slow drip": slow_drip,

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
+
 from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import TAGS, Completion, JudgedGroup, Verdict
+from waggle.tasks.group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, seed_of, split_of
 from waggle.tasks.verifier import Verifier, batched
 
@@ -108,8 +110,12 @@ def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -
 
 
 def counts(completion: Completion, verdict: Verdict) -> Verdict:
-    """The verdict on a peer's completion: it earns nothing where it holds several answers, of which one alone was judged.
+    """The verdict on a peer's completion: it earns nothing where it is not right, or holds several answers.
 
-    The others, wrong as they may be, would be taught along with it, and our model's own usual errors are not strange to it.
+    Scorers pay a wrong answer in part that holds the right one, as 531 does 53: where nothing in its group did better, it would
+    be taught as one that is right. Of several answers one alone was judged, and the others, wrong as they may be, would be taught
+    along with it. Our model's own usual errors are not strange to it.
     """
-    return SEVERAL if max(map(completion.text.count, TAGS)) > 1 else verdict
+    if max(map(completion.text.count, TAGS)) > 1:
+        return SEVERAL
+    return verdict if verdict.reward >= RIGHT else msgspec.structs.replace(verdict, reward=0.0)
