@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from swarm.live import Ear, fresh_identity, options
+from swarm.live import Ear, fresh_identity, options, serving
 from waggle import paths
 from waggle.engine import others, swarms
 from waggle.engine.choices import Choices
@@ -443,3 +443,23 @@ def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
 
 def told_in_german() -> dict[str, str]:
     return json.loads((paths.resources() / "language/de.json").read_text(encoding="utf-8"))["told"]
+
+
+async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member_again_where_a_seed_answers(home, tmp_path):
+    lost = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'lost').peer_id)}"
+    gateway = f"ws://127.0.0.1:9/gateway#{text_of(fresh_identity(tmp_path, 'lender').peer_id)}"
+    entry = Entry(charter=OTHER.digest.hex(), seeds=(lost,), gateways=(gateway,), only_by_web=True)
+
+    async def starts(entry: Entry) -> bool:
+        book.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
+        await swarms.look_again(home, LOOPBACK)
+        return swarms.applied(home, LOOPBACK).swarm.light
+
+    assert await starts(entry)
+    async with serving(fresh_identity(tmp_path, "seed"), OTHER) as seed:
+        assert not await starts(replace(entry, seeds=(lost, seed)))
+        assert not book.read(home.swarms).entries[0].only_by_web
+        told = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+        book.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
+        await swarms.look_again(home, told)
+        assert swarms.applied(home, told).swarm.light, "whoever chose so stays"

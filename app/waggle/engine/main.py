@@ -170,6 +170,7 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
 
 async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
+    await swarms.look_again(home, choices.now)
     chosen = swarms.applied(home, choices.begin())
     let_go()
     frugality.begin(chosen.model.name or chosen.model.folder)

@@ -25,7 +25,8 @@ from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.book import Entry
 from waggle.swarm.dht import require_port
-from waggle.swarm.visit import Visited, visit
+from waggle.swarm.shim import has_hivemind
+from waggle.swarm.visit import Visited, is_answered, visit
 from waggle.tasks import charter as charters
 from waggle.tasks import offered
 from waggle.tasks.charter import Charter
@@ -55,6 +56,21 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     gateways, light = entry.gateways or chosen.swarm.gateways, chosen.swarm.light or _is_by_web(entry)
     there = replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, light=light, port=port)
     return replace(chosen, swarm=there)
+
+
+async def look_again(home: paths.Home, chosen: Settings) -> None:
+    """Call the seeds of a swarm that was entered where only the web was let through: this computer may be elsewhere now.
+
+    Raises SwarmError for a list of swarms that cannot be read.
+    """
+    known = book.read(home.swarms)
+    entry = known.entry(known.active) if known.active else None
+    asked = chosen.swarm
+    if entry is None or not entry.only_by_web or asked.charter or asked.solo or asked.light or not has_hivemind():
+        return
+    with suppress(SwarmError):  # then the gateways remain
+        if await is_answered(entry.seeds, bytes.fromhex(entry.charter), asked.host):
+            book.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
 
 
 def _is_by_web(entry: Entry) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from waggle.swarm.shim import has_hivemind
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
+AGAIN_S = 5.0  # at a start where a gateway was the only way in
 SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen that never answer
 
 
@@ -54,6 +56,23 @@ async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web:
             return found
         found = await _look_by_web(invite, visitor, patience)
         return replace(found, only_by_web=found.answered)
+
+
+async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:
+    """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
+    with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
+        visitor = identity.load_or_create(Path(folder) / "identity.key")
+        dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    for address in seeds:
+                        with suppress(PeerAway):  # the next one may be there
+                            await dht.connect(address)
+                            return True
+        finally:
+            await dht.close()
+    return False
 
 
 async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
