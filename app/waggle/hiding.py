@@ -14,8 +14,11 @@ def hide(invite: str) -> None:
     """Write over it, in memory: what was read of it before stays as it is. Nothing happens on other systems."""
     if sys.platform != "linux" or not invite:
         return
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    start, end = (int(fields[place]) for place in PLACE)
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        start, end = (int(fields[place]) for place in PLACE)
+    except (OSError, LookupError):  # a /proc of another kind, or none
+        return
     if not 0 < start < end:  # the system does not say
         return
     words, wanted = ctypes.string_at(start, end - start), invite.encode("utf-8", "surrogateescape")

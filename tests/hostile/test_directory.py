@@ -154,12 +154,12 @@ async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_ove
         assert len(written) < 100
 
 
-@pytest.mark.parametrize("many", [2, 2000, 2_000_000])
+@pytest.mark.parametrize("many", [2, 2000, 500_000])
 async def test_an_answer_of_many_pieces_is_neither_read_nor_looked_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     honest, second, hostile = (fresh_identity(tmp_path, name) for name in ("honest", "second", "hostile"))
-    answer, looked = hivemind.dht_pb2.FindResponse.FromString(b"\x0a\x00" * many), []
+    answer, looked = hivemind.dht_pb2.FindResponse.FromString(b"\x12\x00" * many), []
     answers_with(monkeypatch, hostile, lambda: answer)
     look = shim.with_few_neighbours
     monkeypatch.setattr(shim, "with_few_neighbours", lambda answer: looked.append(len(answer.results)) or look(answer))
@@ -197,7 +197,7 @@ async def test_a_call_longer_than_any_of_ours_is_not_read(tmp_path: Path) -> Non
 
 
 async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waggle.swarm.dht.READ_S", 1.0)
+    monkeypatch.setattr("waggle.swarm.dht.READ_S", 5.0)
     reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
     asked = list[bool]()
 
@@ -213,6 +213,7 @@ async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Pat
         assert (await one.read(KEY)).keys() == {honest.peer_id}
         assert asked
         await two.close()
+        monkeypatch.setattr("waggle.swarm.dht.READ_S", 0.5)
         with pytest.raises(PeerAway):
             await one.read(KEY)
 

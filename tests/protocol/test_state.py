@@ -300,5 +300,6 @@ def test_each_round_counts_once_whether_it_ended_before_or_after_the_days_were_c
     assert fold(*told[:2], counted).since == ()
     assert fold(*told[:3], counted).since == (rounds[2],), "it ended while they were counted"
     assert fold(*told[:1], counted, told[1], told[2]).since == (rounds[2],), "it was written, and not yet told"
+    assert fold(*told[:2], counted, told[2], counted).since == (rounds[2],), "it ended while nothing new was counted"
     assert fold(*told, replace(counted, newest=(1, 99.0))).since == (), "another model's"
     assert fold(*told, replace(counted, newest=None)).since == ()

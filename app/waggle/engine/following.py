@@ -6,6 +6,7 @@ would have been started, and passes lines on in both directions.
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
 
-AGAIN_SECONDS, AGAIN_LOOK_SECONDS = 90.0, 0.5  # for who starts a service anew, half a minute after a crash, and for its beginning
+# For who starts a service anew, and for its beginning: half a minute after it was killed, on Windows five.
+AGAIN_SECONDS, AGAIN_LOOK_SECONDS = 330.0 if sys.platform == "win32" else 90.0, 0.5
 MOST_AHEAD, LOOK_SECONDS = 256 * 1024, 0.05  # bytes that the window has not read, before the engine has to wait for it
 
 ANSWER = b'{"type":"Command'

@@ -191,24 +191,19 @@ class History:
             ) from error
 
 
-def days_of(path: Path) -> tuple[person.Day, ...]:
-    """The days in a history that is only looked at. One that cannot be read has none: it is mended where it is gone on with."""
+def days_of(path: Path) -> tuple[tuple[person.Day, ...], tuple[int, float] | None]:
+    """The days in a history that is only looked at, and the last round in them with its moment.
+
+    One that cannot be read has none: it is mended where it is gone on with.
+    """
     try:
         with looked_at(path) as database:
-            return _days(database)
-    except DAMAGED:
-        return ()
-
-
-def newest_of(path: Path) -> tuple[int, float] | None:
-    """The last round in a history that is only looked at, and its moment; None where there is none that can be read."""
-    try:
-        with looked_at(path) as database:
+            database.execute("begin")  # both of one moment: rounds end meanwhile
             rows = database.execute("select summary from rounds order by round desc limit 1")
             newest = next(_readable(rows, events.RoundSummary), None)
+            return _days(database), None if newest is None else (newest.round, newest.at)
     except DAMAGED:
-        return None
-    return None if newest is None else (newest.round, newest.at)
+        return (), None
 
 
 def looked_at(path: Path) -> closing[sqlite3.Connection]:

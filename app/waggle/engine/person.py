@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from waggle import paths
-from waggle.engine.history import days_of, newest_of
+from waggle.engine.history import days_of
 from waggle.errors import IdentityError
 from waggle.protocol import commands, person
 from waggle.swarm import backup, identity, standings
@@ -43,22 +43,23 @@ class Person:
 
     def days(self) -> tuple[person.Day, ...]:
         """Every day on which something was contributed, oldest first, with whichever model."""
-        return _merged([days_of(one) for one in self._histories()])
+        return self._seen()[0]
 
     def _days(self) -> person.DaysTold:
         """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
-        newest = newest_of(self._home.history)
-        days = self.days()
+        days, newest = self._seen()
         met = [one for one in standings.read(self._home.standings) or () if one.taken or one.received]
         return person.DaysTold(
             days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
             met=len(met), newest=newest,
         )  # fmt: skip
 
-    def _histories(self) -> set[Path]:
-        """With those of models that were trained here at other times."""
+    def _seen(self) -> tuple[tuple[person.Day, ...], tuple[int, float] | None]:
+        """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
         root = self._home.root
-        return {self._home.history, root / "history.sqlite", *root.glob("models/*/history.sqlite")}
+        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
+        own, newest = days_of(self._home.history)
+        return _merged([own, *(days_of(one)[0] for one in others)]), newest
 
     def _read(self, path: str, opened: backup.Opened) -> person.BackupRead:
         mine = identity.load_or_create(self._home.identity).peer_id

@@ -283,7 +283,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case m.ModelExported():
             return replace(state, exported=event)
         case p.DaysTold():
-            return replace(state, days=event, since=_behind(state.since, event.newest))
+            return replace(state, days=event, since=_behind(state, event.newest))
         case p.BackupWritten() | p.BackupRead():
             return replace(state, backup=event)
         case e.RecordRejected():
@@ -387,10 +387,10 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
     return replace(state, cards=tuple(cards), answered=answered, stage=stage)
 
 
-def _behind(since: tuple[e.RoundSummary, ...], newest: tuple[int, float] | None) -> tuple[e.RoundSummary, ...]:
-    """The rounds that ended while the days were counted, of which this was the newest."""
-    places = [place for place, one in enumerate(since) if (one.round, one.at) == newest]
-    return since[places[-1] + 1 :] if places else ()
+def _behind(state: State, newest: tuple[int, float] | None) -> tuple[e.RoundSummary, ...]:
+    """The rounds that ended while the days were counted, of which this was the newest: all, where nothing new was counted."""
+    counted = [state.days.newest if state.days else None, *((one.round, one.at) for one in state.since)]
+    return state.since[counted.index(newest) :] if newest in counted and newest else ()
 
 
 def _complete(state: State, summary: e.RoundSummary) -> State:

@@ -21,7 +21,7 @@ from waggle.errors import SwarmError
 from waggle.memory import held_by
 from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
-from waggle.swarm.guard import Guard
+from waggle.swarm.guard import Guard, unpacked
 from waggle.swarm.identity import Identity
 from waggle.swarm.limited import limited
 from waggle.swarm.neighbours import Neighbours, Resting
@@ -118,12 +118,19 @@ class Dht:
             # Several replicas are merged (`latest`): any one of them may be behind.
             found = await self._patiently(self._node.get(key, latest=True, num_workers=2), READ_S)
         except PeerAway:
-            if not heard:
+            found_so_far = self._held(key) | {peer_id: signed for peer_id, (signed, _) in heard.items()}
+            if not found_so_far:
                 raise
-            return {peer_id: signed for peer_id, (signed, _) in heard.items()}
+            return found_so_far
         finally:
             HEARD.reset(before)
         return {} if found is None else {peer_id: entry.value for peer_id, entry in found.value.items()}
+
+    def _held(self, key: str) -> dict[bytes, bytes]:
+        """What this node itself stores under a key for others."""
+        kept = self._node.protocol.storage.get(self._hivemind.DHTID.generate(key))
+        entries = kept.value.items() if kept is not None else ()
+        return {peer_id: unpacked(entry.value) or b"" for peer_id, entry in entries}
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
         """Nowhere: whoever can be called gives out its payloads itself."""

@@ -211,8 +211,10 @@ class Gates:
             before = self._known.get(each.peer_id)
             try:
                 found[each.peer_id] = before if before and before[1] == each.signed else self._read(each)
-            except BadRecord:  # forged, or not for us: nobody is told of it
+            except announcements.Forged:
                 forged += 1
+            except BadRecord:  # not for us, or of another version: nobody is told of it
+                continue
             if forged > announcements.MOST_FORGED:
                 break
             if number % IN_A_ROW == 0:
@@ -225,7 +227,7 @@ class Gates:
             raise BadRecord("another charter")
         announcements.read(listed.signed, listed.peer_id)
         if not self._admission.admits(listed.peer_id, announced.certificate):
-            raise BadRecord("no member of this private swarm")
+            raise announcements.Forged("no member of this private swarm")
         return announced.expires_at, listed.signed
 
     def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:

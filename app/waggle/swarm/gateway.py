@@ -28,7 +28,7 @@ from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import DEPOSIT
 from waggle.swarm.guard import LIFETIME_S, MAX_LIFETIME_S
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
-from waggle.swarm.quota import Joint, Quota, all_allow
+from waggle.swarm.quota import Joint, Quota, all_allow, of_most
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.sources import HIDDEN, source_of
 from waggle.tasks.charter import PROTOCOL
@@ -166,7 +166,7 @@ class Gateway:
         self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._announces, self._passed = Joint(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL), Joint(PASSED_RATE, PASSED_BURST, ALL)
         self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
-        self._unsent = 0  # bytes of payloads that clients have yet to take
+        self._unsent = Counter[ServerConnection]()  # bytes of payloads that clients have yet to take
         self._clients: dict[bytes, ServerConnection] = {}
         self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
         self._named: dict[
@@ -225,16 +225,15 @@ class Gateway:
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask, sending: asyncio.Lock) -> None:
         """Answers come as they are found, each with the number of its question; announcements when there is room for them.
 
-        The next one goes out when the client has taken the last. What those who read nothing wait for is bounded in all.
+        The next one goes out when the client has taken the last. What is not taken is bounded in all, see `_make_way`.
         """
         unsent = 0
         with suppress(ConnectionClosed):  # it left
             try:
                 answer = await self._answer(peer_id, ask)
-                if self._unsent + len(answer.blob) > MAX_UNSENT:
-                    answer = Answer(ask.id)  # as if nobody had it
                 unsent = len(answer.blob)
-                self._unsent += unsent
+                self._unsent[connection] += unsent
+                self._make_way()
                 size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
                 while not self._may_move(peer_id, size):
                     await self._wait(connection)
@@ -245,7 +244,13 @@ class Gateway:
             except BadRecord:  # it does not speak as agreed
                 await connection.close(1008, "not understood")
             finally:
-                self._unsent -= unsent
+                self._unsent -= {connection: unsent}  # which forgets whoever has taken all
+
+    def _make_way(self) -> None:
+        """Where clients take too little of what they asked for, one leaves: of the range that waits for most, whoever does."""
+        if self._unsent.total() > MAX_UNSENT:
+            crowd = of_most((client, _source(client) or client.id.bytes, size) for client, size in self._unsent.items())
+            max(crowd, key=self._unsent.__getitem__).transport.abort()
 
     async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
         """Who the client is, who must leave for it (its own name: nobody), and what shows it who we are."""

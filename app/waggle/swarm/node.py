@@ -46,6 +46,7 @@ from waggle.tasks.verifier import Verifier
 
 DIGEST_BYTES = 32
 LISTED_S = 1.0
+STALE_S = 120.0  # that a list is told yet while the directory cannot be read
 LAN_S = 30.0  # between two looks whether others on the local network find us elsewhere
 SHOWN = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
@@ -104,7 +105,8 @@ class SwarmNode:
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
             lodged=self._gateway.get, mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
         )  # fmt: skip
-        self._listed: tuple[float, dict[bytes, bytes]] = -LISTED_S, {}
+        # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
+        self._looked_at, self._listed = -LISTED_S, (0.0, dict[bytes, bytes]())
         self._listing = asyncio.Lock()
         self._web = self._page() if options.web_port is not None else None
         joined = self._offers.renew
@@ -117,8 +119,7 @@ class SwarmNode:
             )
         self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._told = (0.0, 0.0)
+        self._tasks, self._told = list[asyncio.Task[None]](), (0.0, 0.0)
 
     def _door_for_others(self) -> Gateway:
         return Gateway(
@@ -315,14 +316,17 @@ class SwarmNode:
     async def _list(self) -> dict[bytes, bytes]:
         """The directory for a light client: of now, or of the last second, or older where a limit or strangers say no."""
         async with self._listing:  # however many ask, it is read once
-            if time.monotonic() - self._listed[0] >= LISTED_S and self._traffic.may_read():
-                found, trusted = self._listed[1], self._trust.trusted()
-                with suppress(PeerAway):  # the next one asks as soon again: nobody waits for several such reads
-                    found = await self._gathering.read(self._connection)
-                # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
-                order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
-                self._listed = time.monotonic(), {origin: found[origin] for origin in order}
-        return self._listed[1]
+            if time.monotonic() - self._looked_at >= LISTED_S and self._traffic.may_read():
+                with suppress(PeerAway):
+                    found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
+                    # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
+                    order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
+                    self._listed = time.time(), {origin: found[origin] for origin in order}
+                self._looked_at = time.monotonic()  # the next one asks as late again: nobody waits for several such reads
+        read_at, listed = self._listed
+        return (
+            listed if abs(time.time() - read_at) < STALE_S else {}
+        )  # of what is long over a client thinks that its clock is off
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         keys = self._offers.places(peer_id)
