@@ -209,3 +209,11 @@ def test_the_benchmark_finds_a_device_with_memory_and_speed(backend):
     found = fit.measure(backend, "cpu", 1)
     assert found.free > 0
     assert all(speed > 1e6 for speed in found.speeds.values())
+
+
+@pytest.mark.parametrize(("long", "times"), [(-1.0, 2), (float("inf"), 4)])
+def test_a_product_that_takes_long_is_not_multiplied_again_and_again_and_the_first_never_decides_alone(monkeypatch, long, times):
+    monkeypatch.setattr(fit, "LONG_S", long)
+    multiplied = []
+    fit._speed(lambda: multiplied.append(1) or 1.0)
+    assert len(multiplied) == times
