@@ -1,6 +1,8 @@
 """Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
 
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from string import Template
 from typing import Literal
@@ -143,13 +145,8 @@ class Look(QObject):
         app.setPalette(self.palette())
         app.setFont(self.font("body"))
         sheet = self.style_sheet()
-        if app.styleSheet() == sheet:  # every widget there is would be dressed again
-            return
-        own = [(one, one.font()) for one in app.allWidgets() if one.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
-        app.setStyleSheet(sheet)
-        for widget, font in own:  # Qt gives each the font that it had when it was first shown
-            if widget.font() != font:
-                widget.setFont(font)
+        if app.styleSheet() != sheet:  # every widget there is would be dressed again
+            _wear(app, sheet)
 
     def colour(self, role: str) -> QColor:
         value = tokens().colour[self.mode][role]
@@ -201,6 +198,33 @@ class Look(QObject):
     def _system_changed(self) -> None:
         if self.theme == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
             self.use("system")
+
+
+@contextmanager
+def putting_together() -> Iterator[None]:
+    """Under a style sheet Qt dresses each part anew for every part that it is put into: until all is put together there is none,
+    unless something is on screen, which would be dressed again twice.
+    """
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    if any(one.isVisible() for one in app.topLevelWidgets()):
+        yield
+        return
+    sheet = app.styleSheet()
+    _wear(app, "")
+    try:
+        yield
+    finally:
+        _wear(app, sheet)
+
+
+def _wear(app: QApplication, sheet: str) -> None:
+    """Qt gives each widget the font that it had when it was first shown: the one that it has is given back to it."""
+    fonts = [(one, one.font()) for one in app.allWidgets()]
+    app.setStyleSheet(sheet)
+    for widget, font in fonts:
+        if widget.font() != font:
+            widget.setFont(font)
 
 
 def _font(entry: TypeRole, scale: float) -> QFont:

@@ -17,7 +17,7 @@ from waggle.gui.help_page import HelpPage
 from waggle.gui.home import Home
 from waggle.gui.journal import Journal
 from waggle.gui.live import Live
-from waggle.gui.look import Look
+from waggle.gui.look import Look, putting_together
 from waggle.gui.parts import Page, announce, column, held, row
 from waggle.gui.peers import Peers
 from waggle.gui.progress import ASK_AGAIN, Progress
@@ -65,27 +65,28 @@ class Window(QWidget):
         self.leaving = self._replay = False
         self.page = "home"
         journal = journal or Journal(self)
-        history = Due(ASK_AGAIN)  # one for both pages that show it: whichever is seen first asks
-        self.home, self.peers, self.swarms, self.you = (
-            Home(look, history, can_start),
-            Peers(look),
-            Swarms(look, here=home is not None),
-            You(look, home),
-        )
-        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
         self._choices = choices = choices or Choices(None, parent=self)
-        self.home.hero.far = choices.far
-        self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
+        history = Due(ASK_AGAIN)  # one for both pages that show it: whichever is seen first asks
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
             "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home, host),
         }  # fmt: skip
-        self.rail, self.status = Rail(look), Status(look)
-        self._stack, self._all = QStackedWidget(), QStackedWidget()
-        for page in self.pages.values():
-            self._add(page)
-        self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
-        self.setLayout(column(self._all))
+        with putting_together():
+            self.home, self.peers, self.swarms, self.you = (
+                Home(look, history, can_start),
+                Peers(look),
+                Swarms(look, here=home is not None),
+                You(look, home),
+            )
+            self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
+            self.rail, self.status = Rail(look), Status(look)
+            self._stack, self._all = QStackedWidget(), QStackedWidget()
+            for page in self.pages.values():
+                self._add(page)
+            self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
+            self.setLayout(column(self._all))
+        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
+        self.home.hero.far = choices.far
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
         self._notice_end.timeout.connect(self._end_notice)
