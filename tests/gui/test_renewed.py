@@ -53,12 +53,13 @@ def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
         made.start()
     tell(made, *BEGUN)
     yield made
-    made.choices.set({"window.language": "en", "window.text_percent": 100})
     with qtbot.waitSignal(engine.ended, timeout=60_000):
         engine.stop()
     window = made.window
     shiboken6.delete(made)
     shiboken6.delete(window)
+    look.set_text(100)
+    look.dress()
 
 
 def tell(shell: Shell, *told: AnyEvent) -> None:

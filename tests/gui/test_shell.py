@@ -365,10 +365,11 @@ def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Shell]:
     made = Shell(look, Current(), Replay(recording), Choices(None))
     made.begin("home")
     yield made
-    made.choices.set({"window.language": "en", "window.text_percent": 100})
     window = made.window
     shiboken6.delete(made)
     shiboken6.delete(window)
+    look.set_text(100)
+    look.dress()
 
 
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
