@@ -17,6 +17,7 @@ from waggle.protocol import commands, events, wire
 from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
+USUAL = ("computer.priority=normal", "learning.held_out_questions=1")  # an exam of 270 questions takes seconds
 SLOW = 3.0  # times the seconds that a computer needs which does nothing else
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 
@@ -110,7 +111,7 @@ class Program:
 
 
 class Engine(Program):
-    """An engine driven the way the window drives it."""
+    """An engine driven the way the window drives it, under the usual settings where none of its own say otherwise."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class Engine(Program):
         command: Sequence[str] = WAGGLE,
         environment: dict[str, str] | None = None,
     ) -> None:
-        chosen = [part for one in ("computer.priority=normal", *settings) for part in ("--set", one)]
+        chosen = [part for one in (*USUAL, *settings) for part in ("--set", one)]
         super().__init__("engine", "--stdio", "--home", str(home), *chosen, command=command, environment=environment)
         self._commands = 0
 

@@ -24,7 +24,7 @@ BACKENDS = ("MLX", "torch")
 
 def engine(home: Path, device: str, *settings: str) -> Engine:
     return Engine(
-        home, LOOPBACK, f"computer.device={device}", "computer.threads=1", "learning.held_out_questions=1", *settings,
+        home, LOOPBACK, f"computer.device={device}", "computer.threads=1", *settings,
         command=WITHOUT_TORCH if device == "mlx" else WAGGLE,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from waggle.engine import goodbye
 from waggle.protocol import events
 
 SOLO = "swarm.solo=true"
+WHOLE_EXAM = "learning.held_out_questions=30"  # as it ships
 
 
 def failure(*settings: str, home) -> events.EngineFailed:
@@ -158,10 +159,10 @@ def test_ctl_without_an_engine_says_so(tmp_path):
 
 
 def test_a_second_run_goes_on_where_the_first_one_stopped(tmp_path):
-    with running(Engine(tmp_path, SOLO)) as engine:
+    with running(Engine(tmp_path, SOLO, WHOLE_EXAM)) as engine:
         engine.wait_round(4, 60)
         engine.end()
         stopped = engine.wait(events.EngineStopped)
     shutil.rmtree(tmp_path / "events")  # the record is not what a resume needs
-    with running(Engine(tmp_path, SOLO)) as engine:
+    with running(Engine(tmp_path, SOLO, WHOLE_EXAM)) as engine:
         assert engine.wait(events.Ready).round == stopped.round

@@ -10,7 +10,7 @@ from waggle.protocol import commands, events
 from waggle.resuming import PIECE
 
 NAME = "bees/starter"
-CHOSEN = ("swarm.solo=true", f"model.name={NAME}", "learning.held_out_questions=1")
+CHOSEN = ("swarm.solo=true", f"model.name={NAME}")
 WEIGHTS = "model.safetensors"
 
 

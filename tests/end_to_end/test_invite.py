@@ -8,7 +8,7 @@ from waggle.protocol import commands, events
 from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
 from waggle.swarm import book
 
-SETTINGS = ("swarm.host=127.0.0.1", "learning.held_out_questions=1")
+SETTINGS = ("swarm.host=127.0.0.1",)
 CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
 
 

@@ -13,7 +13,7 @@ SOON = 60.0
 @pytest.mark.timeout(300)
 def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_path):
     with running(Seed(tmp_path / "seed")) as seed:
-        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]', "learning.held_out_questions=1")
+        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]')
         with running(Engine(tmp_path / "a", *settings)) as engine, running(Engine(tmp_path / "b", *settings)) as peer:
             mine, theirs = (each.wait(events.Ready).node for each in (engine, peer))
             hear_from(engine, theirs)
@@ -31,7 +31,7 @@ def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_pa
 
 @pytest.mark.timeout(240)
 def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
-    alone = ("swarm.solo=true", "learning.held_out_questions=1")
+    alone = ("swarm.solo=true",)
     with running(Engine(tmp_path, *alone)) as engine:
         engine.wait_round(0, SOON)
         engine.command(commands.Pause)

@@ -15,7 +15,7 @@ from waggle.protocol.trying import QuestionAnswered, QuestionPosed
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 SECRET = "a word that nobody else has: zyzzyva"
-ALONE = ("swarm.solo=true", "learning.held_out_questions=1")
+ALONE = ("swarm.solo=true",)
 
 
 @pytest.mark.timeout(240)

@@ -32,7 +32,7 @@ def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_en
     game = tmp_path / "waggle-game"
     shutil.copy("/bin/sleep", game)
     home = tmp_path / "home"
-    with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as engine:
+    with running(Engine(home, "swarm.solo=true")) as engine:
         engine.wait(events.RoundCompleted, SOON)
         values = {
             "when.not_while": ("Waggle-Game.exe",),
@@ -83,7 +83,7 @@ def test_a_full_disk_is_named_waited_for_and_costs_no_round(tmp_path):
     ):
         pytest.skip("needs root on Linux, to mount a small disk")
     try:
-        with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as engine:
+        with running(Engine(home, "swarm.solo=true")) as engine:
             engine.wait(events.CheckpointSaved, SOON)
             place = len(engine.lines)
             fill(home / "full")
@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_waited_for_and_costs_no_round(tmp_path):
             assert engine.end() == 0
             numbers = [one.round for one in engine.rounds()]
             assert numbers == list(range(len(numbers))), "a round was lost"
-        with running(Engine(home, "swarm.solo=true", "learning.held_out_questions=1")) as again:
+        with running(Engine(home, "swarm.solo=true")) as again:
             assert again.wait(events.Ready, SOON).round == len(numbers)
     finally:
         subprocess.run(["umount", "-l", str(home)], check=False)

@@ -39,7 +39,7 @@ def two(folder: Path, **environment: str) -> Iterator[tuple[Engine, Engine]]:
     """Two engines that have heard from each other; the first one's environment."""
     with ExitStack() as stack:
         seed = stack.enter_context(running(Seed(folder / "seed")))
-        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]', "learning.held_out_questions=1")
+        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]')
         one = stack.enter_context(running(Engine(folder / "one", *settings, environment=environment)))
         other = stack.enter_context(running(Engine(folder / "other", *settings)))
         hear_each_other(one, other)
@@ -99,7 +99,7 @@ def test_a_node_whose_network_goes_trains_on_alone_and_is_back_when_it_comes_aga
     with network() as made, ExitStack() as stack:
         inside = {host: ("ip", "netns", "exec", f"{made.name}-{side}", *WAGGLE) for side, host in (("a", HOST_A), ("b", HOST_B))}
         seed = stack.enter_context(running(Seed(tmp_path / "seed", HOST_A, inside[HOST_A])))
-        settings = (f'swarm.seeds=["{seed.address()}"]', "learning.held_out_questions=1")
+        settings = (f'swarm.seeds=["{seed.address()}"]',)
         here, there = (
             stack.enter_context(running(Engine(tmp_path / host, f"swarm.host={host}", *settings, command=command)))
             for host, command in inside.items()
