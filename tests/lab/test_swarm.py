@@ -51,10 +51,20 @@ def parsed(*more: str):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory) -> Path:
+def small(tmp_path_factory) -> tuple[str, ...]:
+    """A small study of two specialties whose questions are quickly made; nothing that is tested of it depends on which."""
+    first = charters.first_swarm()
+    quick = tuple(one for one in first.specialties if one.dataset in ("base_conversion", "fraction_simplification"))
+    file = tmp_path_factory.mktemp("charter") / "charter.json"
+    file.write_bytes(charters.encode(msgspec.structs.replace(first, name="Two", specialties=quick, questions_digest="")))
+    return (*SMALL, "--charter", str(file))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, small) -> Path:
     """A study whose process group was killed in the middle of its second run, and then gone on with."""
     folder = tmp_path_factory.mktemp("study") / "out"
-    first = started(folder, *SMALL[:-1], "1")
+    first = started(folder, *small, "--jobs", "1")
     runs = folder / "runs.jsonl"
     while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
         assert first.poll() is None, first.stderr.read()
@@ -62,7 +72,7 @@ def done(tmp_path_factory) -> Path:
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     assert len(Book(runs, Run).runs) == 1
-    second = started(folder, *SMALL, "--resume")
+    second = started(folder, *small, "--resume")
     _, said = second.communicate(timeout=600)
     assert second.returncode == 0, said
     assert "12/12" in said, "the bar counts what was played before"
@@ -82,9 +92,9 @@ def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
     assert len(rows) == 2
 
 
-def test_a_finished_study_is_reported_again_without_its_models(done, tmp_path):
+def test_a_finished_study_is_reported_again_without_its_models(done, small, tmp_path):
     (done / "report.html").unlink()
-    again = started(done, *SMALL, "--resume", "--cache", str(tmp_path / "none"))
+    again = started(done, *small, "--resume", "--cache", str(tmp_path / "none"))
     _, said = again.communicate(timeout=600)
     assert again.returncode == 0, said
     assert (done / "report.html").is_file()
@@ -111,8 +121,8 @@ def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
 
 
 @pytest.mark.timeout(900)
-def test_the_command_gives_the_same_numbers_again(done, tmp_path):
-    again = started(tmp_path / "again", *SMALL)
+def test_the_command_gives_the_same_numbers_again(done, small, tmp_path):
+    again = started(tmp_path / "again", *small)
     _, said = again.communicate(timeout=600)
     assert again.returncode == 0, said
 
