@@ -69,6 +69,13 @@ def unmeasured(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path
 
 
+@pytest.fixture
+def untrained(unmeasured: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, and the models stay as they began: only who has which folder is looked at."""
+    monkeypatch.setattr(starter, "train", lambda *_, **__: None)
+    return unmeasured
+
+
 def _begin(setting: str, count: int, cache: Path) -> tuple[Path, ...]:
     return starters.folders(setting, first_swarm(), count, cache, plan=TOY)
 
@@ -82,14 +89,14 @@ def test_every_node_of_a_sparse_swarm_begins_from_the_shipped_starter(tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
-def test_the_nodes_of_an_identical_swarm_share_one_folder(unmeasured: Path) -> None:
-    found = _begin("identical", 3, unmeasured)
+def test_the_nodes_of_an_identical_swarm_share_one_folder(untrained: Path) -> None:
+    found = _begin("identical", 3, untrained)
     assert found == (found[0],) * 3
-    assert _models_in(unmeasured) == [found[0]]
+    assert _models_in(untrained) == [found[0]]
 
 
-def test_a_diversified_swarm_has_eight_different_specialists_and_equal_pairs_share_one(unmeasured: Path) -> None:
-    found = _begin("diversified", 10, unmeasured)
+def test_a_diversified_swarm_has_eight_different_specialists_and_equal_pairs_share_one(untrained: Path) -> None:
+    found = _begin("diversified", 10, untrained)
     assert len(set(found[:8])) == 8
     assert found[9] == found[0]
     assert [starters.model_name(found[i]) for i in (1, 4)] == ["strong in lines + bf", "strong in grids + bases"]
@@ -157,13 +164,13 @@ def test_a_specialist_sees_its_own_twice_as_often(unmeasured: Path, monkeypatch:
     assert seen[0].shares == {**starter.SHARES, "base_conversion": 2.4, "basic_arithmetic": 2.4}
 
 
-def test_what_is_there_is_not_made_again(unmeasured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _begin("identical", 2, unmeasured)
+def test_what_is_there_is_not_made_again(untrained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _begin("identical", 2, untrained)
     monkeypatch.setattr(starters, "Verifier", None)  # would fail
-    assert _begin("identical", 2, unmeasured) == first
+    assert _begin("identical", 2, untrained) == first
 
 
-def test_an_interrupted_make_leaves_nothing_behind_and_is_made_again(unmeasured: Path) -> None:
+def test_an_interrupted_make_leaves_nothing_behind_and_is_made_again(untrained: Path) -> None:
     write = starter.write
 
     def write_half(model: Any, tokenizer: Any, folder: Path, card: str) -> None:
@@ -173,9 +180,9 @@ def test_an_interrupted_make_leaves_nothing_behind_and_is_made_again(unmeasured:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(starter, "write", write_half)
         with pytest.raises(KeyboardInterrupt):
-            _begin("identical", 1, unmeasured)
-    assert _models_in(unmeasured) == []
-    (folder,) = _begin("identical", 1, unmeasured)
+            _begin("identical", 1, untrained)
+    assert _models_in(untrained) == []
+    (folder,) = _begin("identical", 1, untrained)
     assert TorchPolicy(folder).parameters == TorchPolicy(paths.starter()).parameters
 
 
