@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from policy.models import make_model
+from policy.noisy import group
 from waggle.policy.torch_policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams
 
 MEGABYTES = 112  # that the process may still have; a group needs more, a completion less
 PROGRAM = """
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 torch.set_num_threads(1)
-from policy.test_short_memory import group
+from policy.noisy import group
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import SampleParams, StepParams
 
@@ -28,16 +28,10 @@ policy = TorchPolicy(Path(sys.argv[1]), short=heard.append)
 policy.step([group(2, 5)], StepParams(learning_rate=0.0))  # whatever is loaded at the first step is here before memory is short
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]) * 2**20,) * 2)
-found = policy.sample([group(2, 5).prompt] * 512, np.zeros((1024, 64), np.float32), SampleParams(max_new=64, stop=-1))
+found = policy.sample([group(2, 5).prompt] * 64, np.zeros((2048, 8), np.float32), SampleParams(max_new=8, stop=-1))
 metrics = policy.step([group(8, 90)], StepParams(learning_rate=1e-4))
 print(json.dumps({"heard": heard, "prompts": len(found), "steps": policy.steps, "norm": metrics.gradient_norm}))
 """
-
-
-def group(size: int, length: int) -> GroupBatch:
-    noise = np.random.default_rng(0)
-    completions = tuple(noise.integers(2, 97, length).astype(np.int32) for _ in range(size))
-    return GroupBatch(np.arange(2, 40, dtype=np.int32), completions, *noise.random((2, size * length), dtype=np.float32))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to a limit of its memory")
@@ -49,7 +43,7 @@ def test_work_goes_on_in_smaller_parts_with_the_same_gradient_and_says_so(tmp_pa
     )  # fmt: skip
     told = json.loads(done.stdout)
     plenty = TorchPolicy(folder).step([group(8, 90)], StepParams(learning_rate=1e-4))
-    assert (told["prompts"], told["steps"]) == (512, 2)
+    assert (told["prompts"], told["steps"]) == (64, 2)
     assert "answers are written at a time from now on" in told["heard"][0]
     assert "tokens are learned from at a time from now on" in told["heard"][-1]
     assert told["norm"] == pytest.approx(plenty.gradient_norm, rel=1e-4)
@@ -60,7 +54,7 @@ import resource, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from policy.test_short_memory import group
+from policy.noisy import group
 from waggle.errors import MemoryShort
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import StepParams

@@ -1,0 +1,11 @@
+"""A group of random completions. Without transformers, which a process that only learns from one would load for seconds."""
+
+import numpy as np
+
+from waggle.rl.batch import GroupBatch
+
+
+def group(size: int, length: int) -> GroupBatch:
+    noise = np.random.default_rng(0)
+    completions = tuple(noise.integers(2, 97, length).astype(np.int32) for _ in range(size))
+    return GroupBatch(np.arange(2, 40, dtype=np.int32), completions, *noise.random((2, size * length), dtype=np.float32))
