@@ -29,6 +29,13 @@ def run(home, capsys) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
+@pytest.fixture
+def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No checker is started for a test that is about something else."""
+    monkeypatch.setattr(doctor, "CHECKS", tuple(check for check in doctor.CHECKS if check is not doctor._judging))
+
+
+@pytest.mark.usefixtures("unjudged")
 def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
     code, said = run(tmp_path / "none", capsys)
     assert code == 0, said
@@ -49,6 +56,7 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     assert "[?]" in said or "[+]" in said, "the rules, each with its tick"
 
 
+@pytest.mark.usefixtures("unjudged")
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -65,6 +73,7 @@ def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, conte
     assert (tmp_path / name).read_bytes() == content
 
 
+@pytest.mark.usefixtures("unjudged")
 def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
     (tmp_path / "models.json").write_bytes(msgspec.json.encode(Model(folder="/another")))
@@ -81,12 +90,14 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     assert "history: 0 rounds, ok" in said
 
 
+@pytest.mark.usefixtures("unjudged")
 def test_a_home_that_is_no_folder_is_reported_on_to_the_end(tmp_path, capsys):
     (tmp_path / "file").touch()
     code, said = run(tmp_path / "file", capsys)
     assert (code, "BAD  engine: [Errno 20] Not a directory" in said) == (1, True), said
 
 
+@pytest.mark.usefixtures("unjudged")
 def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
     folder = tmp_path / "a#b%"
     home = paths.Home(folder).prepare()
@@ -99,6 +110,7 @@ def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
     assert "history: 0 rounds, ok" in run(folder, capsys)[1]
 
 
+@pytest.mark.usefixtures("unjudged")
 @pytest.mark.parametrize(
     ("code", "damaged"),
     [

@@ -27,6 +27,7 @@ from waggle.protocol import wire
 from waggle.protocol.events import Preparing
 from waggle.rl.rules import RULES
 from waggle.settings import Computer, Learning, Model, Settings, Swarm
+from waggle.tasks.verifier import Verifier
 
 
 async def prepared(
@@ -45,6 +46,25 @@ async def prepared(
         )  # fmt: skip
 
 
+class Lent:
+    """The checker of the session: whoever it is lent to does not end it."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._verifier, name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No checker is started for a test that is about something else."""
+    monkeypatch.setattr("waggle.engine.prepare.Verifier", lambda *_, **__: Lent(verifier))
+
+
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
     made = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
     assert made.rules.rule is RULES["dr_grpo"]
@@ -52,12 +72,14 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
     assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
+@pytest.mark.usefixtures("lent")
 async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
     gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
     assert gate.percent == 40
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
     gate, shares, held = Gate(lambda: None), [100], []
 
@@ -73,6 +95,7 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
     assert held == [40, 20]
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
     def restore(*_: object, pause_point: object, told: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
         told(3, 40)
@@ -95,6 +118,7 @@ async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_start
     assert children_named(os.getpid(), "verifier_child") == before
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):
     pictures = tmp_path / "album"
     pictures.mkdir()
@@ -128,6 +152,7 @@ def twelve_million(tmp_path_factory):
     return folder
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets_it_and_the_engine_says_so(
     tmp_path, twelve_million
 ):
@@ -146,6 +171,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
         await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller_parts_and_the_engine_says_so(
     tmp_path, twelve_million
 ):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.conftest import charter, identity, seed_address, start, unhurried, verifier
+from swarm.conftest import charter, identity, seed_address, start, unhurried
 from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle import paths
 from waggle.lab.attacker import Attacker
@@ -20,7 +20,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.verifier import Verifier
 
-__all__ = ["charter", "identity", "seed_address", "start", "unhurried", "verifier"]
+__all__ = ["charter", "identity", "seed_address", "start", "unhurried"]
 
 StartAttacker = Callable[[str], Awaitable[Attacker]]
 

@@ -2,7 +2,6 @@
 
 import argparse
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,6 @@ TOY = Recipe(
     merges=300,
     shape=Shape(width=16, layers=1, heads=2, key_value_heads=1, inner=16),
 )
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    opened = Verifier(first_swarm())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

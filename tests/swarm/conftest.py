@@ -1,8 +1,8 @@
-"""One charter and one verifier for all tests of the swarm; nodes that are closed whatever happens."""
+"""One charter for all tests of the swarm; nodes that are closed whatever happens."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,6 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def charter() -> Charter:
     return first_swarm()
-
-
-@pytest.fixture(scope="session")
-def verifier(charter: Charter) -> Iterator[Verifier]:
-    verifier = Verifier(charter)
-    yield verifier
-    verifier.close()
 
 
 @pytest.fixture
