@@ -39,7 +39,7 @@ PERCENTS = (80, 100, 130, 150, 200)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_pages_can_be_chosen_whatever_the_size_of_their_names(
+def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stands_above_the_middle_of_their_icons(
     window_told: Told, told: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
@@ -49,19 +49,12 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names(
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
     assert buttons[-1].geometry().bottom() < window.rail.height()
+    (mark,) = window.rail.findChildren(Mark)
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
         assert alone == (percent > 130)
-
-
-@pytest.mark.parametrize("percent", PERCENTS[1:])
-def test_the_mark_stands_above_the_middle_of_the_icons(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
-    rail = window_told(told, *SIZE).rail
-    (mark,) = rail.findChildren(Mark)
-    for button in rail.findChildren(RailButton):
-        assert abs(mark.geometry().center().x() - button.geometry().center().x()) <= 1
+        assert percent < 100 or abs(mark.geometry().center().x() - button.geometry().center().x()) <= 1
 
 
 @pytest.fixture(params=["en", "de"])
@@ -93,6 +86,8 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: lis
                 window.show_page(page)
             settled(window)
             nothing_is_cut(window.pages[window.page], percent, (size, page))
+            if page == "you" and size == SMALLEST:
+                the_days_stand_clear_of_their_names(window.pages["you"], look)
 
 
 def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
@@ -142,16 +137,8 @@ def ask(window: Window) -> None:
     window._current.flush()
 
 
-@pytest.mark.usefixtures("spoken")
-@pytest.mark.parametrize("percent", PERCENTS)
-def test_the_days_of_the_calendar_stand_clear_of_their_names(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int
-) -> None:
-    look.set_text(percent)
-    window = window_told(told, *SMALLEST)
-    window.show_page("you")
-    settled(window)
-    (calendar,) = window.pages["you"].findChildren(HeatMap)
+def the_days_stand_clear_of_their_names(you: QWidget, look: Look) -> None:
+    (calendar,) = you.findChildren(HeatMap)
     first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(look.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
@@ -190,37 +177,22 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-@pytest.mark.parametrize("view", VIEWS)
-def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int, view: str) -> None:
+def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
     window: Window = window_told(told, *SMALLEST)
     window.show_page("swarms")
-    VIEWS[view](window.swarms)
-    settled(window)
-    areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
-    assert areas
-    for area in areas:
-        inner = area.widget()
-        assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width()
-        assert not short_of_room(inner)
-        assert not overlapping(inner)
-    whole = [one for one in window.swarms.findChildren(Segments) if one.isVisible()]
-    assert all(one.width() >= one.sizeHint().width() for one in whole)
-
-
-@pytest.mark.parametrize("percent", PERCENTS)
-def test_rounds_as_a_table_lose_columns_and_no_words(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
-    window = window_told(told, *SIZE)
-    window.show_page("progress")
-    page = window.pages["progress"]
-    page._as_table.click()
-    settled(window)
-    (view,) = page.findChildren(RoundTableView)
-    seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-    assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
-    for place in seen:
-        assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
+    for view, show in VIEWS.items():
+        show(window.swarms)
+        settled(window)
+        areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
+        assert areas, view
+        for area in areas:
+            inner = area.widget()
+            assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
+            assert not short_of_room(inner), view
+            assert not overlapping(inner), view
+        whole = [one for one in window.swarms.findChildren(Segments) if one.isVisible()]
+        assert all(one.width() >= one.sizeHint().width() for one in whole), view
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
@@ -253,7 +225,7 @@ def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int,
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_a_figure_of_the_table_ends_where_its_head_does(
+def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its_head_does(
     window_told: Told, told: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
@@ -261,9 +233,13 @@ def test_a_figure_of_the_table_ends_where_its_head_does(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
-    page.show_table(True)
+    page._as_table.click()
     settled(window)
     (view,) = page.findChildren(RoundTableView)
+    seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
+    assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
+    for place in seen:
+        assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
     head, place = view.horizontalHeader(), COLUMNS.index("Round")
     left, right = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
     above, below = head.grab().toImage(), view.viewport().grab().toImage()

@@ -67,18 +67,20 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     qtbot.waitUntil(lambda: not window.home.hero._warning.text())
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_focusable_widget_has_a_name(window_told: Told, told: list[AnyEvent], page: str) -> None:
+def test_every_focusable_widget_has_a_name_and_every_label_is_plain_text(window_told: Told, told: list[AnyEvent]) -> None:
     window = window_told(told)
-    window.show_page(page)
-    nameless = [
-        widget
-        for widget in window.findChildren(QWidget)
-        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
-        and not widget.accessibleName()
-        and not widget.objectName().startswith("qt_")
-    ]
-    assert nameless == []
+    for page in PAGES:
+        window.show_page(page)
+        nameless = [
+            widget
+            for widget in window.findChildren(QWidget)
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            and not widget.accessibleName()
+            and not widget.objectName().startswith("qt_")
+        ]
+        assert nameless == [], page
+        rich = [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
+        assert rich == [], page
 
 
 def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None:
@@ -88,13 +90,6 @@ def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None
     tables = window.findChildren(QTableView)
     assert len(tables) >= 3
     assert [table.accessibleName() for table in tables if table.tabKeyNavigation()] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_label_is_plain_text(window_told: Told, told: list[AnyEvent], page: str) -> None:
-    window = window_told(told)
-    window.show_page(page)
-    assert [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText] == []
 
 
 @pytest.mark.parametrize("story", ["told", "written", "nothing"])
@@ -208,16 +203,18 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> Non
     assert figures(window)[0] == "0 |1,344 in all", "a new day"
 
 
-@pytest.mark.parametrize("page", PAGES)
 def test_pages_survive_the_smallest_window_and_every_theme(
-    window_told: Told, look: Look, told: list[AnyEvent], page: str, qapp: QApplication
+    window_told: Told, look: Look, told: list[AnyEvent], qapp: QApplication
 ) -> None:
     window = window_told(told, 900, 600)
-    window.show_page(page)
+    for page in PAGES:
+        window.show_page(page)
     for theme in ("dark", "high_contrast", "light"):
         look.use(theme)  # type: ignore[arg-type]
-        qapp.processEvents()
-        assert not window.grab().isNull()
+        for page in PAGES:
+            window.show_page(page)
+            qapp.processEvents()
+            assert not window.grab().isNull(), (theme, page)
 
 
 def test_the_rail_changes_pages(window_told: Told, written: list[AnyEvent]) -> None:
