@@ -23,7 +23,8 @@ from waggle.protocol.race import LANES, Examined, FirstSolved, Lane, RaceBegan, 
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing import Adaptive, Plain, Sharing
 from waggle.swarm.identity import name_of, text_of
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import Question
 from waggle.tasks.verifier import Verifier
 
 NODES, ROUNDS = 4, 80  # about two minutes of one core
@@ -87,7 +88,8 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
     """Play both swarms, round by round, and tell what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)
-    lanes = {lane: _trial(lane, verifier, charter, seed, nodes, rounds, exam) for lane in LANES}
+    reserved = tuple(one for each in charter.specialties for one in verifier.held_out(each.dataset, "dev", exam))
+    lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
     names = [origin_of(seed, node) for node in range(nodes)]
     yield RaceBegan(
         rounds=rounds, racers=tuple(Racer(id=text_of(name), name=name_of(name)) for name in names), specialties=titles
@@ -109,15 +111,14 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
     yield Examined(alone=alone_right, sharing=sharing_right, total=total)
 
 
-def _trial(lane: Lane, verifier: Verifier, charter: Charter, seed: int, nodes: int, rounds: int, exam: int) -> Trial:
+def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed: int, nodes: int, rounds: int) -> Trial:
     """Alone, eight own groups are learned from; sharing as Waggle does it, four own ones and four of others."""
     sharing: Callable[[], Sharing] = Adaptive if lane == "sharing" else Plain
     usual = Rules(learning_rate=RATE)
     groups = usual.local + usual.external
     rules = usual if lane == "sharing" else Rules(local=groups, external=0, learning_rate=RATE)
-    reserved = tuple(one for each in charter.specialties for one in verifier.held_out(each.dataset, "dev", exam))
     setup = Setup(
-        folders=(paths.starter(),) * nodes, models=("starter",) * nodes, charter=charter, rules=rules, sharing=sharing,
+        folders=(paths.starter(),) * nodes, models=("starter",) * nodes, charter=first_swarm(), rules=rules, sharing=sharing,
         most_questions=0, held_out=(), final_held_out=reserved, measure_every=0,
         device="auto" if is_apple_silicon() else "cpu",
     )  # fmt: skip
