@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 import reasoning_gym
 
@@ -194,6 +195,23 @@ def test_a_killed_child_is_started_again_and_judging_goes_on():
         assert len(reasons) == 1
     finally:
         own.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a limit can be put on another process")
+def test_a_child_that_is_out_of_memory_is_started_again_and_no_question_is_to_blame():
+    import resource
+
+    verifier = Verifier(first_swarm())
+    try:
+        keys = [("arc_1d", seed) for seed in range(64)]
+        before = verifier.questions(keys[:1])
+        full = psutil.Process(pid := verifier.pid).memory_info().vms + 256 * 1024
+        resource.prlimit(pid, resource.RLIMIT_AS, (full, full))
+        assert [each.text != "" for each in verifier.questions(keys)] == [True] * 64
+        assert verifier.pid != pid, "it ran out of memory"
+        assert verifier.questions(keys[:1]) == before
+    finally:
+        verifier.close()
 
 
 def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():

@@ -203,9 +203,15 @@ def main() -> None:
         return
     bench, warmed = _prepare(first.decode(frame), replies)
     wire.send(replies, warmed)
+    answered = 0
     while (frame := wire.receive(sys.stdin.buffer)) is not None:
         try:
             reply = _reply(bench, decoder.decode(frame))
+            answered += 1
+        except (MemoryError, OSError) as error:  # it may be what was made before that fills us: a fresh one is asked again
+            if answered:
+                sys.exit(f"{type(error).__name__}: {error}")
+            reply = _failed(error)
         except Exception as error:  # noqa: BLE001 - a scorer may raise anything at all; the parent decides what that means
             reply = _failed(error)
         wire.send(replies, reply)
