@@ -15,7 +15,7 @@ from transformers.optimization import Adafactor
 from policy.models import make_model
 from policy.test_torch_policy import STOP, batch_of, prompts, sample
 from waggle.errors import CheckpointError, ModelError
-from waggle.policy import checkpoint, export, torch_optimisers
+from waggle.policy import checkpoint, export, torch_optimisers, weights
 from waggle.policy.checkpoint import Saved
 from waggle.policy.micro_batches import halved, micro_batches
 from waggle.policy.torch_policy import TorchPolicy
@@ -271,12 +271,15 @@ def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
     np.testing.assert_equal(lived(), alone)
 
 
-def test_another_optimiser_begins_its_moments_anew(tmp_path):
+def test_another_optimiser_begins_its_moments_anew_and_those_of_before_are_not_read(tmp_path, monkeypatch):
     folder = make_model("llama", tmp_path / "model")
     full, lean = TorchPolicy(folder), TorchPolicy(folder, training=Training("lean"))
     learn_something(full, some_batches(full))
     checkpoint.save(tmp_path / "saved", full, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    read, reading = list[str](), weights.Stored.read
+    monkeypatch.setattr(weights.Stored, "read", lambda one: read.append(one.path.name) or reading(one))
     saved, aside = checkpoint.load_newest(tmp_path / "saved", lean, "b")
+    assert read.count(checkpoint.MOMENTS) == 1, "how often it stepped"
     assert (saved.optimiser, aside, lean.steps) == ("adamw", [], 3)
     assert lean.step(some_batches(lean), StepParams(learning_rate=1e-3)).taken
     assert lean.state()[1]["steps"] == 1

@@ -52,10 +52,16 @@ def fitted(
     wanted, precision = chosen.model.training, chosen.model.precision
     if settled == "lean" and machine.backend == "MLX":  # which has no such way, and goes on with what it needs beside the weights
         settled = "full"
-    found = fit.choose(
-        model, machine, _work(chosen, model), method=settled if wanted == "auto" else wanted,
-        precision=None if precision == "auto" else precision,
-    )  # fmt: skip
+
+    def as_trained(method: Method | None) -> Fit:
+        return fit.choose(
+            model, machine, _work(chosen, model), method=method, precision=None if precision == "auto" else precision
+        )
+
+    found = as_trained(settled if wanted == "auto" else wanted)
+    if wanted == "auto" and settled == "full" and not found.fits and machine.backend != "MLX":
+        leaner = as_trained("lean")  # which goes on from the same saved state: less is free than there was
+        found = leaner if leaner.fits else found
     return replace(found, training=replace(found.training, parts=divided(found.training.parts)))
 
 

@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from waggle.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.policy import weights
@@ -62,6 +62,9 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 Arrays = dict[str, NDArray[Any]]
+
+
+CRITIC = "critic."  # as the names of a value head's weights and moments begin
 
 
 class Trained(Protocol):
@@ -183,7 +186,7 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         _require_ours(folder, saved, base)
         _require_method(folder, saved.method, policy.training.method)
         try:
-            policy.restore(*_arrays(folder, saved), saved.step)
+            policy.restore(*_arrays(folder, saved, policy.training.optimiser), saved.step)
         except MemoryShort:  # which says nothing of the state
             raise
         except (WaggleError, KeyError, SafetensorError) as error:
@@ -196,13 +199,14 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
 def load(folder: Path, policy: Trained) -> Saved:
     """Restore exactly this checkpoint; raises CheckpointError where it is not whole."""
     saved = _verified(folder)
-    policy.restore(*_arrays(folder, saved), saved.step)
+    policy.restore(*_arrays(folder, saved, policy.training.optimiser), saved.step)
     return saved
 
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
     """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
-    return _arrays(folder, _verified(folder))
+    saved = _verified(folder)
+    return _arrays(folder, saved, saved.optimiser)
 
 
 def newest(root: Path, base: str) -> tuple[Path, Saved]:
@@ -232,8 +236,11 @@ def method_of(root: Path) -> Method | None:
     return saved.method if saved else None
 
 
-def _arrays(folder: Path, saved: Saved) -> tuple[Arrays, Arrays]:
-    return weights.load(folder / _weights_file(saved)), load_file(folder / MOMENTS)
+def _arrays(folder: Path, saved: Saved, optimiser: str) -> tuple[Arrays, Arrays]:
+    """With the moments that this optimiser goes on with. To read another one's would take twice as much as the weights do."""
+    moments = weights.stored(folder / MOMENTS)
+    kept = {name: one for name, one in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))}
+    return weights.load(folder / _weights_file(saved)), {name: one.read() for name, one in kept.items()}
 
 
 def _weights_file(saved: Saved) -> str:
