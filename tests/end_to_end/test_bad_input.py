@@ -87,10 +87,22 @@ def test_an_unreachable_seed_or_gateway_stops_nobody_and_is_said(tmp_path, setti
         assert reached.reach in ("connecting", "alone")
 
 
-def test_a_damaged_checkpoint_and_a_damaged_history_lose_nothing_journal_and_record_lead_there(tmp_path):
-    with running(Engine(tmp_path, SOLO)) as engine:
-        engine.wait_round(3, 60)
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A home in which five rounds were played, with the exam that ships, and how that run ended. To be copied."""
+    home = tmp_path_factory.mktemp("played") / "home"
+    with running(Engine(home, SOLO, WHOLE_EXAM)) as engine:
+        engine.wait_round(4, 60)
         engine.end()
+        return home, engine.wait(events.EngineStopped)
+
+
+def copy_of(home, folder):
+    shutil.copytree(home, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock"))
+
+
+def test_a_damaged_checkpoint_and_a_damaged_history_lose_nothing_journal_and_record_lead_there(played, tmp_path):
+    copy_of(played[0], tmp_path)
     newest, before = sorted((tmp_path / "checkpoints").iterdir(), reverse=True)[:2]
     with (newest / "model.safetensors").open("r+b") as file:
         file.seek(5000)
@@ -158,11 +170,9 @@ def test_ctl_without_an_engine_says_so(tmp_path):
     assert b"No engine is running for this folder." in asked.errors
 
 
-def test_a_second_run_goes_on_where_the_first_one_stopped(tmp_path):
-    with running(Engine(tmp_path, SOLO, WHOLE_EXAM)) as engine:
-        engine.wait_round(4, 60)
-        engine.end()
-        stopped = engine.wait(events.EngineStopped)
+def test_a_second_run_goes_on_where_the_first_one_stopped(played, tmp_path):
+    first, stopped = played
+    copy_of(first, tmp_path)
     shutil.rmtree(tmp_path / "events")  # the record is not what a resume needs
     with running(Engine(tmp_path, SOLO, WHOLE_EXAM)) as engine:
         assert engine.wait(events.Ready).round == stopped.round

@@ -19,16 +19,21 @@ def waited_for(event):
     return event.part == "Waiting for the engine that runs without a window"
 
 
-@pytest.fixture
-def service(tmp_path):
-    with running(Program("engine", "--home", str(tmp_path / "home"), *CHOSEN)) as program:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return Home(tmp_path_factory.mktemp("service") / "home")
+
+
+@pytest.fixture(scope="module")
+def service(home):
+    """One for all tests, of which the last that asks for it kills it."""
+    with running(Program("engine", "--home", str(home.root), *CHOSEN)) as program:
         program.wait_line(lambda line: b'"type":"RoundCompleted"' in line, 120)
         yield program
         program.process.terminate()
 
 
-def test_windows_come_and_go_and_the_engine_goes_on(service, tmp_path):
-    home = Home(tmp_path / "home")
+def test_windows_come_and_go_and_the_engine_goes_on(service, home):
     with running(Engine(home.root)) as window:
         first = window.wait(Snapshot)
         assert first.state.service
@@ -48,8 +53,26 @@ def test_windows_come_and_go_and_the_engine_goes_on(service, tmp_path):
     assert ctl.status(home).phase == "contributing"
 
 
-def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of_an_end_in_order(service, tmp_path):
-    home = Home(tmp_path / "home")
+def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, home):
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        with running(Engine(home.root)) as window:
+            assert window.wait(events.Preparing, fits=lambda event: "another engine" in event.part)
+            assert window.end() == 0
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+
+def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, home, capfd, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    assert cli.main(["selftest", "--home", str(home.root)]) == 1
+    said = capfd.readouterr()
+    assert "Another engine is running for this folder." in said.err
+    assert "round" not in said.out
+    assert service.process.poll() is None
+
+
+def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of_an_end_in_order(service, home):
     with running(Engine(home.root)) as window:
         window.wait(Snapshot)
         service.kill()
@@ -69,25 +92,6 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
             assert window.end() == 0, "whoever leaves meanwhile waits for nobody"
             assert again.end() == 0
             assert b"Traceback" not in again.errors
-
-
-def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, tmp_path):
-    service.process.send_signal(signal.SIGSTOP)
-    try:
-        with running(Engine(tmp_path / "home")) as window:
-            assert window.wait(events.Preparing, fits=lambda event: "another engine" in event.part)
-            assert window.end() == 0
-    finally:
-        service.process.send_signal(signal.SIGCONT)
-
-
-def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, tmp_path, capfd, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
-    assert cli.main(["selftest", "--home", str(tmp_path / "home")]) == 1
-    said = capfd.readouterr()
-    assert "Another engine is running for this folder." in said.err
-    assert "round" not in said.out
-    assert service.process.poll() is None
 
 
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):
