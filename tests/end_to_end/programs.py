@@ -18,6 +18,7 @@ from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
 USUAL = ("computer.priority=normal", "learning.held_out_questions=1")  # an exam of 270 questions takes seconds
+GENTLE = "computer.cpu_percent=25"  # for an engine that a test waits beside, whatever its speed
 SLOW = 3.0  # times the seconds that a computer needs which does nothing else
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 

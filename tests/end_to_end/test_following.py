@@ -4,14 +4,14 @@ import signal
 
 import pytest
 
-from end_to_end.programs import ENVIRONMENT, Engine, Program, running
+from end_to_end.programs import ENVIRONMENT, GENTLE, Engine, Program, running
 from waggle import cli
 from waggle.engine import control, ctl
 from waggle.paths import Home
 from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
-SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal")
+SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal", GENTLE)
 CHOSEN = [part for one in SETTINGS for part in ("--set", one)]
 
 

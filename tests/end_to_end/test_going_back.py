@@ -12,7 +12,7 @@ from waggle.swarm.book import Book, Entry
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 
-SETTINGS = ("swarm.host=127.0.0.1",)
+SETTINGS = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1")
 ENDLESS = Specialty(dataset="string_splitting", title="Endless")
 DIGEST = "9477564d21e10948200d4b6a354672fc2ade1b55fb2bb21db54ab7cc9a6c4047"
 TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_digest=DIGEST)

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from end_to_end.programs import Engine, Seed, child_named, running
+from end_to_end.programs import GENTLE, Engine, Seed, child_named, running
 from waggle.protocol import commands, events
 
 SOON = 60.0
@@ -13,7 +13,7 @@ SOON = 60.0
 @pytest.mark.timeout(300)
 def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_path):
     with running(Seed(tmp_path / "seed")) as seed:
-        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]')
+        settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]', GENTLE)
         with running(Engine(tmp_path / "a", *settings)) as engine, running(Engine(tmp_path / "b", *settings)) as peer:
             mine, theirs = (each.wait(events.Ready).node for each in (engine, peer))
             hear_from(engine, theirs)
