@@ -22,6 +22,7 @@ from waggle.protocol import events, wire
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.held_out import exam_of
 from waggle.swarm.identity import text_of
 from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import Question, QuestionId
@@ -158,7 +159,7 @@ def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path)
 def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, questions, tmp_path):
     first = contribute(tmp_path, node(verifier), questions, rounds=2)
     assert [event.score.round for event in first.of(events.HeldOutMeasured)] == [0, 2]
-    assert {event.score.total for event in first.of(events.HeldOutMeasured)} == {5}
+    assert {(one.score.total, one.score.exam) for one in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
     again = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
     assert [event.score.round for event in again.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
     assert [score.round for score in again.history.told().held_out] == [0, 2, 4]

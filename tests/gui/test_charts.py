@@ -112,3 +112,19 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
         ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
         " Aha: Fractions, from Brisk Otter, round 616"
     )
+
+
+def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    scores = [events.HeldOutScore(round=number, at=START - 1, right=number // 100, total=60) for number in (620, 624)]
+    window = window_told([*written, *(events.HeldOutMeasured(score=score) for score in scores)])
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    qtbot.waitUntil(lambda: page._held is not None and bool(page._held._labels))
+    assert page._held is not None
+    assert [[x for x, _, _ in curve][-2:] for curve in page._held._stretches] == [[550.0, 600.0], [620.0, 624.0]]
+    (line,) = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
+    assert page._held.accessibleName().endswith(". The questions change here, round 620")

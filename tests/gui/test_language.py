@@ -307,7 +307,7 @@ def test_the_verdict_on_progress_is_german() -> None:
     language.use("de")
     scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
     played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
-    said = "Nach 217 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
+    said = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
     assert verdict(State(rounds=(played,), held_out=scores)) == f"{said}; am Anfang waren es 1"
     assert verdict(State(rounds=(played,), held_out=scores[1:])) == said
     assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))

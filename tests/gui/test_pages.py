@@ -193,12 +193,24 @@ def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEve
 
 
 def test_the_verdict_is_a_sentence() -> None:
-    scores = (HeldOutScore(round=0, at=0, right=10, total=100), HeldOutScore(round=811, at=0, right=384, total=1000))
+    scores = (HeldOutScore(round=0, at=0, right=100, total=1000), HeldOutScore(round=811, at=0, right=384, total=1000))
     played = events.RoundSummary(round=811, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     state = State(rounds=(played,), held_out=scores)
-    assert verdict(state) == "After 812 rounds your model gets 38 of 100 new questions right; it began at 10"
+    assert verdict(state) == "After 811 rounds your model gets 38 of 100 new questions right; it began at 10", (
+        "when it was scored"
+    )
+    assert verdict(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
     assert "reward of 0.40" in verdict(State(rounds=(played,)))
     assert verdict(State(ready=ready(round=0))) == "The first round is not finished yet"
+
+
+def test_the_verdict_compares_within_one_exam() -> None:
+    told = ((0, 0, 270, "a"), (25, 20, 270, "a"), (50, 3, 60, "b"), (75, 9, 60, "b"))
+    scores = tuple(HeldOutScore(round=number, at=0, right=right, total=of, exam=exam) for number, right, of, exam in told)
+    state = State(rounds=(events.RoundSummary(round=85, at=0.0, reward=0.4, solved=0.3, seconds=2.0),), held_out=scores)
+    assert verdict(state) == "After 75 rounds your model gets 15 of 100 new questions right; on these questions it began at 5"
+    state = State(rounds=state.rounds, held_out=scores[:3])
+    assert verdict(state) == "After 50 rounds your model gets 5 of 100 new questions right"
 
 
 def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: Told) -> None:

@@ -25,6 +25,13 @@ def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
     assert series.scores(state) == scores
 
 
+def test_scores_on_other_questions_are_another_curve() -> None:
+    told = ((0, 270, ""), (25, 270, ""), (50, 270, "a"), (75, 270, "b"), (100, 60, "b"), (125, 60, "b"))
+    scores = [HeldOutScore(round=number, at=0.0, right=1, total=total, exam=exam) for number, total, exam in told]
+    assert [[score.round for score in exam] for exam in series.exams(scores)] == [[0, 25, 50], [75], [100, 125]]
+    assert series.exams([]) == []
+
+
 def test_the_trend_is_a_mean_of_neighbours() -> None:
     assert series.trend([0, 3, 6, 3], 3) == [1.5, 3.0, 4.0, 4.5]
 

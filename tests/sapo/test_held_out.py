@@ -5,9 +5,10 @@ import dataclasses
 from sapo.test_round import node
 from waggle.rl.noise import uniforms
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.held_out import AT_ONCE, Score, measure
+from waggle.sapo.held_out import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.round import Rules
 from waggle.tasks.group import RIGHT, Completion
+from waggle.tasks.questions import Question
 
 
 def test_right_answers_on_reserved_questions_are_counted(verifier):
@@ -58,6 +59,12 @@ def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
         "basic_arithmetic": (picks[::2].count(0), 50),
         "binary_matrix": (picks[1::2].count(1), 50),
     }
+
+
+def test_an_exam_is_named_by_its_questions():
+    questions = [Question(dataset=dataset, seed=1, text=text) for dataset, text in (("a", "1?"), ("a", "2?"), ("b", "1?"))]
+    assert exam_of(questions) == exam_of(tuple(questions))
+    assert len({exam_of(questions[:1]), exam_of(questions[:2]), exam_of(questions[1:]), exam_of(questions[2:])}) == 4
 
 
 def test_a_crumb_for_any_text_is_not_right(verifier):

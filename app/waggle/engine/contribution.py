@@ -182,7 +182,8 @@ class Contribution:
         score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
         if not score.total:  # the model can read none of the questions
             return
-        told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total)
+        exam = held_out.exam_of(self.plan.held_out)
+        told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
         self._kept(lambda: self.history.keep_score(told))
         self.tell(events.HeldOutMeasured(score=told))
 

@@ -16,7 +16,7 @@ from waggle.gui.look import Look
 from waggle.gui.series import Axis
 from waggle.gui.words import clock, date_of, day, decimal, duration, figure, one_line, percent, told, tr
 from waggle.interval import interval_of
-from waggle.protocol.events import Aha
+from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
@@ -44,7 +44,7 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """An aha: where it stands and what it was."""
+    """An aha, or another exam: where it stands and what it was."""
 
     x: float
     words: str
@@ -69,7 +69,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
         self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first
-        self._curve: list[tuple[float, float, float]] = []  # places, and between what it runs there
+        self._stretches: list[list[tuple[float, float, float]]] = []  # of each, places, and between what it runs there
         self._top, self._ends = 1.0, (0.0, 1.0)
         self._ticks: list[tuple[float, str]] = []  # of the left axis
         self._ratio = self.devicePixelRatioF()
@@ -83,7 +83,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         """Clear and draw ground, grid and axes; `x` are the ends of the data."""
         plot = self.getPlotItem()
         plot.clear()
-        self._labels, self._notes, self._curve = [], [], []
+        self._labels, self._notes, self._stretches = [], [], []
         self.setBackground(self.look.colour("surface"))
         ticks = series.steps(top)
         self._top, self._ends = ticks[-1], x
@@ -155,12 +155,19 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
 
     def aha(self, mark: Mark, *, named: bool) -> None:
+        self._upright(mark, "accent_line", "accent_text", named=named)
+
+    def change(self, mark: Mark) -> None:
+        """What stands right of it cannot be compared with what stands left of it."""
+        self._upright(mark, "control", "text_faint", named=True)
+
+    def _upright(self, mark: Mark, ink: str, role: str, *, named: bool) -> None:
         """A dashed line; its words stand where `place_notes` finds room."""
-        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour("accent_line"), 1, Qt.PenStyle.DashLine)))
+        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
             metrics = QFontMetricsF(self.look.font("tag"))
             words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.look.px(AHA_WIDTH))
-            note = self._note(mark.x, self._top, words, "accent_text")
+            note = self._note(mark.x, self._top, words, role)
             note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))  # the grid and other lines pass behind
             note.textItem.document().setDocumentMargin(1)
             note.updateTextPos()  # else its middle is that of a higher one until something else moves it
@@ -179,8 +186,10 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         wide, tall = box.width() / (last - first), box.height() / (high - low)
         if not self._notes or min(wide, tall) <= 0:
             return
-        points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in self._curve]
-        parts = [beside.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
+        parts = []
+        for curve in self._stretches:
+            points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
+            parts += [beside.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
         room = beside.Box(0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2)
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
         places = beside.places(lines, room, self.look.px(APART), parts)
@@ -190,7 +199,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
                 note.setPos(first + (place.left + ASIDE) / wide, high - (place.top + place.bottom) / 2 / tall)
 
     def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
-        self._curve = list(zip(x, low, high, strict=True))
+        self._stretches.append(list(zip(x, low, high, strict=True)))
         faint = self.look.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
@@ -262,24 +271,51 @@ class HeldOutChart(Chart):
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
         rounds, scores = series.rounds(state), series.scores(state)
-        x = series.moments(scores, rounds, axis)
-        shares = [score.right / score.total if score.total else 0.0 for score in scores]
-        spans = [interval_of(score.right, score.total) for score in scores]
-        self.begin(max([0.1, *(high for _, high in spans)]), shares=True, x=ends, axis=axis)
+        exams = [_curve_of(exam, series.moments(exam, rounds, axis)) for exam in series.exams(scores)]
+        self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
-        found = marks(state, axis, ends) if scores else []
-        self.setAccessibleName(". ".join([self._name, *(f"{mark.words}, {_in_round(mark.round)}" for mark in found)]))
+        found, changes = marks(state, axis, ends) if scores else [], _changes(exams)
+        names = [f"{mark.words}, {_in_round(mark.round)}" for mark in (*found, *changes)]
+        self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
-        self.interval(x, [low for low, _ in spans], [high for _, high in spans])
+        for exam in exams:
+            self.interval(exam.x, exam.low, exam.high)
         for mark in found:
             self.aha(mark, named=True)
-        self.line(x, shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(x) < 30)
-        for mark in found:
-            self.cell(mark.x, float(np.interp(mark.x, x, shares)))
-        self.label(Label(x[-1], shares[-1], f"  {tr('You')}  {percent(shares[-1], 1)}", "accent_text"))
+        for mark in changes:
+            self.change(mark)
+        for exam in exams:
+            self.line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
+            for mark in found:
+                if exam.x[0] <= mark.x <= exam.x[-1]:
+                    self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
+        newest, share = exams[-1].x[-1], exams[-1].shares[-1]
+        self.label(Label(newest, share, f"  {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
+
+
+class Exam(msgspec.Struct, frozen=True):
+    """Scores on the same questions: where each stands, its share and its interval."""
+
+    round: int  # of the first one
+    x: list[float]
+    shares: list[float]
+    low: list[float]
+    high: list[float]
+
+
+def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> Exam:
+    shares = [score.right / score.total if score.total else 0.0 for score in scores]
+    low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
+    return Exam(scores[0].round, x, shares, list(low), list(high))
+
+
+def _changes(exams: Sequence[Exam]) -> list[Mark]:
+    """Between the last score on some questions and the first on others, the newest first."""
+    words = tr("The questions change here")
+    return [Mark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
 
 
 class RewardChart(Chart):

@@ -19,6 +19,7 @@ from waggle.gui.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.tally import Due
 from waggle.gui.words import decimal, figure, percent, plural, tr
 from waggle.protocol.commands import QueryHistory, new_id
+from waggle.protocol.events import HeldOutScore
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
@@ -38,17 +39,26 @@ def verdict(state: State) -> str:
         if _coming(state):
             return hindrance(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
-    played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
     if not scores or not scores[-1].total:
+        played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
         earned = series.trend([r.reward for r in rounds], series.smoothing(len(rounds)))[-1]
         return words.replace("%1", played).replace("%2", decimal(earned, 2))
-    words, first = tr("After %1 your model gets %2 of 100 new questions right"), ""
-    if len(scores) > 1 and scores[0].total:
+    return _scored(series.exams(scores))
+
+
+def _scored(exams: list[list[HeldOutScore]]) -> str:
+    """Where it stands in the exam of now, when that was measured, and where it began in this one."""
+    first, last = exams[-1][0], exams[-1][-1]
+    words = tr("After %1 your model gets %2 of 100 new questions right")
+    if not last.round:
+        words = tr("Before its first round your model gets %2 of 100 new questions right")
+    elif first is not last and len(exams) > 1:
+        words = tr("After %1 your model gets %2 of 100 new questions right; on these questions it began at %3")
+    elif first is not last:
         words = tr("After %1 your model gets %2 of 100 new questions right; it began at %3")
-        first = decimal(100 * scores[0].right / scores[0].total, 0)
-    now = decimal(100 * scores[-1].right / scores[-1].total, 0)
-    return words.replace("%1", played).replace("%2", now).replace("%3", first)
+    now, began = (decimal(100 * score.right / score.total, 0) for score in (last, first))
+    return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
 
 
 def _coming(state: State) -> bool:

@@ -36,6 +36,22 @@ def scores(state: State) -> list[HeldOutScore]:
     return [known[number] for number in sorted(known)]
 
 
+def exams(found: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
+    """These scores, those on the same questions together: another swarm asks others, and so does another number of them."""
+    made: list[list[HeldOutScore]] = []
+    for score in found:
+        if made and _same_exam(made[-1][-1], score):
+            made[-1].append(score)
+        else:
+            made.append([score])
+    return made
+
+
+def _same_exam(before: HeldOutScore, after: HeldOutScore) -> bool:
+    known = before.exam and after.exam
+    return before.total == after.total and (not known or before.exam == after.exam)
+
+
 def trend(values: Sequence[float], width: int) -> list[float]:
     """A moving mean over `width` values around each; over those there are near both ends."""
     sums = [0.0]

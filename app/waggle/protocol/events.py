@@ -101,6 +101,7 @@ class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
     at: Moment
     right: int
     total: int
+    exam: str = ""  # the same for the same questions; empty: measured before exams were told apart
 
 
 class Aha(msgspec.Struct, frozen=True, kw_only=True):

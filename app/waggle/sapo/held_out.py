@@ -1,5 +1,6 @@
 """The held-out score: pass@1 of the node's own policy on reserved questions, the honest metric."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
 
 AT_ONCE = 64  # questions sampled in one call: bounds the memory of keys and values
+EXAM_DIGITS = 16  # of its name: 64 bits
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,12 @@ class Score:
     @property
     def total(self) -> int:
         return sum(total for _, total in self.by_dataset.values())
+
+
+def exam_of(questions: Sequence[Question]) -> str:
+    """A name that only the same questions in the same order have: scores on others are no comparison."""
+    written = "\0".join(f"{question.dataset}|{question.text}" for question in questions)
+    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:EXAM_DIGITS]
 
 
 def measure(
