@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from pyqtgraph import InfiniteLine
+from pyqtgraph import InfiniteLine, ScatterPlotItem
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
@@ -128,3 +128,25 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     (line,) = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
     assert page._held.accessibleName().endswith(". The questions change here, round 620")
+
+
+def test_ahas_newer_than_the_last_score_leave_its_label_alone(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]  # the last one is that of round 600
+    ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (590, 605, 620)]
+    window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in ahas)])
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    qtbot.waitUntil(lambda: page._held is not None and len(page._held._notes) == 3)
+    assert page._held is not None
+    settled(window)
+    cells = [one for one in page._held.getPlotItem().items if isinstance(one, ScatterPlotItem) and one.opts["symbol"] == "h"]
+    assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
+    (label,) = (note for note, _ in page._held._labels)
+    lines = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
+    assert label.zValue() > max(line.zValue() for line in lines)
+    box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
+    assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._held._notes)

@@ -23,6 +23,7 @@ MOST_POINTS = 1500
 LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
 APART = 17  # pixels between two labels
 LEFT, BELOW, LOWEST = 44, 26, 90  # pixels for the words of the axes, and the least that a chart is high
+ABOVE_LINES = 1  # in depth
 AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # the newest ones; pixels for the words of each, and between them and its line
 
 
@@ -168,16 +169,22 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             metrics = QFontMetricsF(self.look.font("tag"))
             words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.look.px(AHA_WIDTH))
             note = self._note(mark.x, self._top, words, role)
-            note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))  # the grid and other lines pass behind
-            note.textItem.document().setDocumentMargin(1)
-            note.updateTextPos()  # else its middle is that of a higher one until something else moves it
-            note.setZValue(1)
+            self._back(note)
             self._notes.append((note, mark.x))
+
+    def _back(self, note: pyqtgraph.TextItem) -> None:
+        """The grid and other lines pass behind its words."""
+        note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))
+        note.textItem.document().setDocumentMargin(1)
+        note.updateTextPos()  # else its middle is that of a higher one until something else moves it
+        note.setZValue(ABOVE_LINES)
 
     def cell(self, x: float, y: float) -> None:
         """Where an aha stands on the curve."""
         look = {"symbol": "h", "size": 13, "pen": self.pen(self.look.colour("surface"), 2), "brush": self.look.colour("accent")}
-        self.addItem(pyqtgraph.ScatterPlotItem([x], [y], **look))
+        made = pyqtgraph.ScatterPlotItem([x], [y], **look)
+        made.setZValue(ABOVE_LINES + 1)
+        self.addItem(made)
 
     def place_notes(self) -> None:
         """Clear of each other, of the curve, and of the words at its end and below."""
@@ -190,6 +197,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         for curve in self._stretches:
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
             parts += [beside.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
+        for label, at in self._labels:
+            left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
+            parts.append(beside.Box(left, middle - size.height() / 2, left + size.width(), middle + size.height() / 2))
         room = beside.Box(0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2)
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
         places = beside.places(lines, room, self.look.px(APART), parts)
@@ -214,10 +224,14 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
         self.curve(x, y, self.pen(self.look.colour(role), width, style))
         shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
-        self.addItem(pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role)))
+        made = pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role))
+        made.setZValue(ABOVE_LINES + 1)  # the ground of the label beside it begins in its middle
+        self.addItem(made)
 
     def label(self, made: Label) -> None:
-        self._labels.append((self._note(made.x, made.y, made.words, made.role), made))
+        note = self._note(made.x, made.y, made.words, made.role)
+        self._back(note)
+        self._labels.append((note, made))
 
     def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
         note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
@@ -292,7 +306,7 @@ class HeldOutChart(Chart):
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-        self.label(Label(newest, share, f"  {tr('You')}  {percent(share, 1)}", "accent_text"))
+        self.label(Label(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
 
 
@@ -340,9 +354,9 @@ class RewardChart(Chart):
         self.faint(x[::every], raw[::every])
         if peers is not None:
             self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.label(Label(x[-1], peers, f"  {tr('Peers')}  {decimal(peers, 2)}", "peer"))
+            self.label(Label(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
         self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], mine[-1], f"  {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
+        self.label(Label(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
 
 
