@@ -32,7 +32,7 @@ from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory,
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.rules import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
-from waggle.settings import When
+from waggle.settings import Settings, When
 
 Told = Callable[..., Window]
 
@@ -96,9 +96,13 @@ def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None
 def test_home_does_not_scroll_in_a_small_window(
     window_told: Told, told: list[AnyEvent], written: list[AnyEvent], story: str
 ) -> None:
-    window = window_told({"told": told, "written": written, "nothing": []}[story], 1024, 640)
-    areas = window.home.findChildren(QScrollArea)
-    assert [area.verticalScrollBar().maximum() for area in areas] == [0]
+    window = window_told({"told": told, "written": [*written, events.SettingsChanged(settings=Settings())], "nothing": []}[story])
+    for width, height in ((1280, 784), (1264, 704), (1280, 632), (1024, 640)):
+        window.resize(width, height)
+        settled(window)
+        areas = window.home.findChildren(QScrollArea)
+        assert [area.verticalScrollBar().maximum() for area in areas] == [0], f"{width}x{height}"
+        assert window.rail.width() == window._look.size["rail" if width > 1024 else "rail_compact"]
 
 
 def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: Told, told: list[AnyEvent]) -> None:

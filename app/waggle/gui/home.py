@@ -26,6 +26,7 @@ from waggle.protocol.state import ROUNDS, Card, State
 from waggle.protocol.weather import weather
 
 LOWEST = 168
+LOW = 752  # pixels, of words as large as they are made: lower than this, the last row would be cut off
 LEARNED = 0.1  # a reward, and a share of right answers: more than a beginner has
 FOLDED = 640  # pixels, of words as large as they are made: narrower than this, cards stand one below the other
 REACH: dict[str, tuple[str, str, str]] = {
@@ -306,14 +307,18 @@ class Home(Page):
         self.setLayout(column(self.area))
         self.set_compact(False)
 
+    def is_tight(self) -> bool:
+        return self.compact or self.height() < self.look.px(LOW)
+
     def arrange(self, edge: int, gap: int) -> None:
-        above = 20 if self.compact else self.look.space["page"]
+        tight = self.is_tight()
+        above = 20 if tight else self.look.space["page"]
         for box in (self._box, *self._rows):
             box.setSpacing(gap)
         self._figures.set_gap(gap)
         self._box.setContentsMargins(edge, above, edge, above)
         for part in (self.hero, self._swarm, self._good, self._me):
-            part.set_compact(self.compact)
+            part.set_compact(tight)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where words are large and the window is not, cards stand one below the other."""

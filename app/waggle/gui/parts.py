@@ -44,7 +44,7 @@ class Page(QWidget):
         super().__init__()
         self.look = look
         self.compact = False
-        self._arranged: tuple[int, int, bool] | None = None
+        self._arranged: tuple[int, int, bool, bool] | None = None
 
     def show_state(self, state: State, now: float) -> None:
         """Redraw what changed; `now` is the moment that "ago" is counted from."""
@@ -66,16 +66,21 @@ class Page(QWidget):
         self.compact = compact
         self._arrange()
 
+    def is_tight(self) -> bool:
+        """Whether there is little room for what stands one below the other."""
+        return self.compact
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
     def _arrange(self) -> None:
         """Content is never wider than WIDEST: what is more goes to the sides."""
-        gap = 12 if self.compact else self.look.space["base"]
+        tight = self.is_tight()
+        gap = 12 if tight else self.look.space["base"]
         edge = max(20 if self.compact else self.look.space["page"], (self.width() - WIDEST) // 2)
-        if self._arranged != (edge, gap, self.compact):
-            self._arranged = (edge, gap, self.compact)
+        if self._arranged != (edge, gap, self.compact, tight):
+            self._arranged = (edge, gap, self.compact, tight)
             self.arrange(edge, gap)
 
 
