@@ -488,6 +488,19 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     assert not status._notice.isVisible()
 
 
+def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: Told, told: list[AnyEvent], tmp_path: Path) -> None:
+    window = window_told(told)
+    shown = window.status._notice
+    window.refused("This round is the last.", "Pause now instead.")
+    assert shown._shown[1:] == ("accent", "warn")
+    window.you.save_card(tmp_path / "card.png")
+    assert shown._shown == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
+    window.you.save_card(tmp_path / "nowhere" / "card.png")
+    assert shown._shown[1:] == ("accent", "warn")
+    window.show_leaving()
+    assert shown._shown == ("Finishing this step, then closing.", "plain", "")
+
+
 class Laid(QObject):
     """Which widgets were laid out or painted."""
 

@@ -148,7 +148,7 @@ class Status(QFrame):
         self._says = Line(look, role="small", tone="text_soft")
         self._home = Button(look, tr("Go to Home"), "link")
         self._home.clicked.connect(self.home_wanted)
-        self._notice = Chip(look, "", "accent", "warn")
+        self._notice = Chip(look)
         self._mark = Chip(look, "", "peer", "play")
         self._figures = Line(look, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
@@ -164,9 +164,9 @@ class Status(QFrame):
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
 
-    def notice(self, words: str) -> None:
-        """What the person should see now; empty takes it away."""
-        self._notice.say(words, "accent", "warn")
+    def notice(self, words: str, sign: str = "warn") -> None:
+        """What the person should see now; empty takes it away. "warn" for what went wrong, "check" for what was done, or none."""
+        self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
         for usual in (self._sentence, self._figures):
             usual.setVisible(not words)

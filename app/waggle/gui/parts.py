@@ -38,7 +38,7 @@ class Page(QWidget):
     """One page of the window: shows a State when it is visible, and knows a wide and a compact form."""
 
     commanded = Signal(object)  # a command for the engine
-    said = Signal(str)  # what came of something that was asked for: it stands there for a while, whatever is redrawn
+    said = Signal(str, str)  # what came of something that was asked for, and its sign, as `Status.notice` has them
 
     def __init__(self, look: Look) -> None:
         super().__init__()

@@ -257,9 +257,9 @@ class Progress(Page):
             else:
                 save_csv(self._state, path)
         except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
-            self.said.emit(tr("Not saved: %1").replace("%1", str(error)))
+            self.said.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
             return
-        self.said.emit(tr("Saved to %1").replace("%1", str(path)))
+        self.said.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
 
 def _ending(kind: str) -> str:

@@ -379,6 +379,6 @@ class Swarms(Page):
             with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._invitation.link}\n")
         except OSError as error:  # the link is still on the screen
-            self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""))
+            self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
             return
-        self.said.emit(tr("Saved to %1").replace("%1", str(path)))
+        self.said.emit(tr("Saved to %1").replace("%1", str(path)), "check")

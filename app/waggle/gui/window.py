@@ -210,9 +210,9 @@ class Window(QWidget):
         """Whether it is open at all: neither closed to the tray nor minimised."""
         return not (self.isHidden() or self.isMinimized())
 
-    def notice(self, words: str) -> None:
-        """Say something for as long as it takes to read."""
-        self.status.notice(words)
+    def notice(self, words: str, sign: str = "warn") -> None:
+        """Say something for as long as it takes to read; the sign is as `Status.notice` has it."""
+        self.status.notice(words, sign)
         announce(self, words)
         self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
         if not self.is_seen():
@@ -276,7 +276,7 @@ class Window(QWidget):
         self.leaving = True
         self.setWindowTitle(tr("Waggle: closing"))
         goes_on = self._current.state.service and not self._replay
-        self.notice(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
+        self.notice(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."), "")
         self._notice_end.stop()
 
     def _live(self, look: Look) -> Live:

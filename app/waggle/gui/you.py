@@ -285,7 +285,8 @@ class You(Page):
         """A picture to show to a friend."""
         path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
         done = picture(self.look, self._state).save(str(path))
-        self.said.emit((tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")).replace("%1", str(path)))
+        words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
+        self.said.emit(words.replace("%1", str(path)), "check" if done else "warn")
 
     def sizeHint(self) -> QSize:
         return QSize(900, 600)
