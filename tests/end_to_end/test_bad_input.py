@@ -4,6 +4,7 @@ import shutil
 import socket
 import stat
 import sys
+import time
 
 import pytest
 
@@ -64,6 +65,7 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     said = failure(SOLO, home=tmp_path / "file" / "home")
     assert "cannot be used" in said.title
+    assert said.at == pytest.approx(time.time(), abs=60 * SLOW), "a journal says when"
 
 
 def test_a_damaged_identity_is_named_and_kept(tmp_path):

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -121,6 +122,7 @@ async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):
 async def test_nonsense_is_refused_in_words():
     (refused,) = await control.answers_to(b"nonsense\n", obey)
     assert isinstance(refused, events.CommandRefused)
+    assert refused.at == pytest.approx(time.time(), abs=60), "a journal says when"
 
 
 @pytest.mark.parametrize("until", ["1e300", "-1"])

@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import threading
+import time
 
 import pytest
 
@@ -150,6 +151,7 @@ async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_ma
         await desk.obey(commands.Resume(id="one"))
     refused = await told_to_window(reads, events.CommandRefused)
     assert (refused.id, refused.title) == ("one", "The engine ended before it answered.")
+    assert refused.at == pytest.approx(time.time(), abs=60), "a journal says when"
     await told_to_window(reads, events.Preparing)
     await leave(desk, followed)
     assert nothing_more(reads, writer), "nothing ended that it wanted"

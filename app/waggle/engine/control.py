@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -141,11 +142,15 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         name = command.id
         return await obey(command)
     except WaggleError as error:
-        return (events.CommandRefused(id=name, title=error.title, advice=error.advice),)
+        return (events.CommandRefused(id=name, title=error.title, advice=error.advice, at=time.time()),)
     except Exception as error:  # the one place where commands are answered: nobody may wait for ever
         log.exception("a command could not be carried out")
         why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        return (events.CommandRefused(id=name, title=f"The engine could not do that: {why}.", advice="The log has the details."),)
+        return (
+            events.CommandRefused(
+                id=name, title=f"The engine could not do that: {why}.", advice="The log has the details.", at=time.time()
+            ),
+        )
 
 
 def runs(home: Home) -> bool:

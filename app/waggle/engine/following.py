@@ -131,7 +131,8 @@ async def _pass_on(met: _Met, writer: Writer, desk: Desk) -> AnyEvent | None:
                 await asyncio.sleep(LOOK_SECONDS)
     desk.rise()
     for name in () if desk.stopped else followed.asked:
-        writer(wire.line(events.CommandRefused(id=name, title="The engine ended before it answered.", advice="")))
+        refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
+        writer(wire.line(refused))
     return wire.event(last) if last else None
 
 

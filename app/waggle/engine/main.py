@@ -106,7 +106,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 
 def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
     """Say why before there is anything that tells events: to a window, and to whoever looks after a service."""
-    writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice)))
+    writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
     return 1
 
@@ -138,7 +138,7 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
                 raise
         if not told:
             part = "Waiting until another engine has left this folder"
-            writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1)))
+            writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
             told = True
         await asyncio.sleep(LEAVING_LOOK_SECONDS)
     return None
