@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 from waggle import paths
 from waggle.gui import motion
 from waggle.gui.controls import Picker
-from waggle.gui.look import Look, load_fonts, tokens
+from waggle.gui.look import Look, Theme, load_fonts, tokens
+from waggle.gui.parts import Button
 from waggle.gui.settings_rows import PARTS, control
 
 GROUNDS = ("window", "rail", "surface", "sunken")
@@ -28,6 +29,7 @@ FLOORS = [
     *((mark, ("surface",), 3.0) for mark in ("accent_line", "peer", "reference", "control", "focus")),
     ("control", ("window", "sunken"), 3.0),
     ("focus", ("rail", "window"), 3.0),
+    ("focus_on_accent", ("accent", "accent_hover"), 3.0),
 ]
 
 
@@ -86,6 +88,24 @@ def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
 
 def test_style_sheet_has_no_hole(look: Look) -> None:
     assert "$" not in look.style_sheet()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark", "high_contrast"])
+def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(look: Look, qtbot: QtBot, mode: Theme) -> None:
+    look.use(mode)
+    button = Button(look, "Pause", "primary")
+    qtbot.addWidget(button)
+    button.show()
+    button.clearFocus()
+    without = button.grab().toImage()
+    button.setFocus()
+    qtbot.waitUntil(button.hasFocus)
+    seen = button.grab().toImage()
+    x, y = 4, button.height() // 2  # on the ring, and beside it on either side
+    assert without.pixelColor(x, y) == look.colour("accent")
+    assert seen.pixelColor(x, y) == look.colour("focus_on_accent")
+    assert seen.pixelColor(x - 3, y) == seen.pixelColor(x + 3, y) == look.colour("accent")
+    look.use("light")
 
 
 class System(QObject):

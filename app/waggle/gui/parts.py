@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from waggle.gui.keys import EnterPresses
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
+from waggle.gui.ring import Ringed
 from waggle.gui.words import tip
 from waggle.protocol.state import State
 
@@ -251,7 +251,7 @@ def _as_it_is(words: str) -> str:
     return words.replace("&", "&&")
 
 
-class Button(EnterPresses):
+class Button(Ringed):
     """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
     two, joined left and right."""
 

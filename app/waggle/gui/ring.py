@@ -1,0 +1,22 @@
+"""The ring of a filled button that has the focus; that of any other is its style sheet's."""
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+
+from waggle.gui.keys import EnterPresses
+from waggle.gui.look import Look
+
+
+class Ringed(EnterPresses):
+    """The ring stands inside the fill: what contrasts with that is as dark as a dark page around it."""
+
+    _look: Look
+    _kind: str
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._kind == "primary" and self.hasFocus():
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(self._look.colour("focus_on_accent"), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(4, 4, -4, -4), 5, 5)
