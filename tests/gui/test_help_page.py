@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QPoint, QProcess
+from PySide6.QtCore import QEvent, QPoint, QProcess, Qt
 from PySide6.QtGui import QHelpEvent, QTextDocument
 from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
@@ -34,6 +34,20 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
         asked.ask()
     assert "without a key for updates" in asked.output
     page.close()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
+def test_the_keyboard_waits_in_the_answer_while_its_button_rests(look, qtbot, monkeypatch):
+    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", "print('Round 1.')"])
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    page.show()
+    asked = page.self_test
+    asked._run.setFocus()
+    with qtbot.waitSignal(asked.done, timeout=30_000):
+        qtbot.keyClick(asked._run, Qt.Key.Key_Return)
+        assert page.focusWidget() is asked._output
+    assert page.focusWidget() is asked._run
 
 
 def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):

@@ -185,6 +185,24 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
     assert (sent[known:], swarms._views.currentIndex()) == ([], LIST)
 
 
+def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go.setFocus()
+    qtbot.keyClick(go, Qt.Key.Key_Return)
+    (sheet,) = swarms.findChildren(Sheet)
+    sheet.join.setFocus()
+    qtbot.keyClick(sheet.join, Qt.Key.Key_Return)
+    assert isinstance(sent[-1], commands.ChooseSwarm)
+    assert window.focusWidget() is swarms
+    swarms._ask_others.setFocus()
+    qtbot.keyClick(swarms._ask_others, Qt.Key.Key_Return)
+    assert (swarms._views.currentIndex(), window.focusWidget()) == (INVITE, swarms)
+    qtbot.keyClick(swarms, Qt.Key.Key_Space)
+    assert window.page == "swarms"
+
+
 def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     window, swarms, _ = page
     swarms.show_join("waggle://nonsense")

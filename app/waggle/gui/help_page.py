@@ -116,9 +116,11 @@ class Asked(QFrame):
             self._wait(before.output)
 
     def _wait(self, said: str) -> None:
-        self._run.setEnabled(False)
         self._output.show()
         self._output.setPlainText(said)
+        if self._run is self.window().focusWidget():  # else Qt gives it to whatever comes next
+            self._output.setFocus()
+        self._run.setEnabled(False)
         self._says.setText(tr(self._asking.busy))
 
     def ask(self) -> None:
@@ -133,6 +135,8 @@ class Asked(QFrame):
         for complaint in complaints:
             self._add(told(complaint))
         self._run.setEnabled(True)
+        if self._output is self.window().focusWidget():
+            self._run.setFocus()
         self._says.setText(tr(self._asking.failed if code else self._asking.answered))
         self.done.emit()
 

@@ -165,6 +165,9 @@ class Swarms(Page):
     def _turn_to(self, view: int) -> None:
         """What was waited for where one was is waited for no more: its answer would take the place of this view."""
         self._waiting, self._unheard = "", False
+        focused = self.window().focusWidget()
+        if focused is not None and (focused is self._ask_others or self._views.isAncestorOf(focused)):
+            self.setFocus()  # else Qt gives it to the rail, and a space would leave the page
         self._views.setCurrentIndex(view)
         self._top.rename(self._names[max(0, view - MODELS + 1)])
 
