@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import waggle
-from waggle import paths
+from waggle import paths, settings
 from waggle.engine import control, main, model, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
@@ -224,7 +224,8 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
-    assert warned.advice.endswith("All is as it was before.")
+    assert warned.advice == "The starter is trained instead. Choose another on the page Swarms, under Models."
+    assert settings.read(tmp_path / "settings.toml").model == Model(), "there is no line to be removed"
 
 
 async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun, monkeypatch):

@@ -231,6 +231,8 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     (back,) = way_back(home, choices.now.model, choices.change)
     back.go()
     assert choices.now.model.name == "Qwen/Tiny"
+    said = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    assert said == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
 
 
 async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, teller):
@@ -242,6 +244,8 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
     assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
     back.go()
     assert choices.now.model == Model()
+    assert back.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
+    assert back.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,19 @@ class Sitter(Protocol):
 
 @dataclass(frozen=True)
 class WayBack:
-    """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own."""
+    """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own.
+
+    `settles`: what the failure advises is no more to be done then.
+    """
 
     go: Callable[[], object]
     innocent: tuple[type[WaggleError], ...] = ()
     says: str = "All is as it was before."
+    settles: bool = False
+
+    def advice(self, error: WaggleError) -> str:
+        """What a person is told to do who hears of this failure, and that it was undone."""
+        return self.says if self.settles else f"{error.advice} {self.says}".strip()
 
 
 class Desk:

@@ -159,7 +159,7 @@ async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Tel
     except WaggleError as error:
         if undone := desk.go_back(type(error)):
             desk.reason = "Going back."
-            teller.tell(events.Warned(title=error.title, advice=f"{error.advice} {undone[0].says}".strip()))
+            teller.tell(events.Warned(title=error.title, advice=undone[0].advice(error)))
             return True
         if not isinstance(error, MemoryShort) or desk.stopped or not frugality.more():
             raise

@@ -28,7 +28,8 @@ from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
 NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start
-TO_STARTER = "The starter is trained instead. What this model has learned is kept."
+ITS_PLACE = "Choose another on the page Swarms, under Models."
+KEPT = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 
 
@@ -38,12 +39,18 @@ def way_back(home: paths.Home, chosen: Model, change: Change) -> list[WayBack]:
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [WayBack(partial(change, _named(known.before)), NOT_ITS_FAULT)]
+        return [WayBack(partial(change, _named(known.before)), NOT_ITS_FAULT, _instead(known.before), settles=True)]
     try:
         model.folder_of(now)
     except ModelError:
-        return [WayBack(partial(change, _named(Model())), NOT_ITS_FAULT, TO_STARTER)]
+        says = f"{_instead(Model())} {KEPT}"
+        return [WayBack(partial(change, _named(Model())), NOT_ITS_FAULT, says, settles=True)]
     return []
+
+
+def _instead(other: Model) -> str:
+    """Said of the one that the settings name by then: that the failure advises to mend them leads nowhere."""
+    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {ITS_PLACE}"
 
 
 def _plain(chosen: Model) -> Model:
