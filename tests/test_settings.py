@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.errors import SettingsError
-from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read, value_of
+from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -23,16 +23,16 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
     [
         ("[swarm]\nseed = 1\n", "swarm: unknown setting `seed`", "Did you mean seeds?"),
         ("[swarms]\n", "unknown setting `swarms`", "Did you mean swarm?"),
-        ("[swarm\n", "not valid TOML", "Mend that line"),
+        ("[swarm\n", "The settings file cannot be read.", " is not valid TOML: "),
         ("[swarm]\nport = 70000\n", "swarm.port", "Nothing was changed."),
         ("[swarm]\nport = 'a'\n", "swarm.port", "Nothing was changed."),
         ("[learning]\nlocal = 0\nexternal = 0\n", "cannot both be 0", "4 and 4"),
         ("[learning]\nlocal = 9\n", "only 8 questions", "raise learning.questions"),
         ("[learning]\nrule = 'reinforce'\n", "learning.rule", "Nothing was changed."),
         ("[model]\nfolder = 'a'\nname = 'b/c'\n", "are both set", "Remove the one"),
-        ("a = " + "[" * 5000, "not valid TOML", "Mend that line"),
+        ("a = " + "[" * 5000, "The settings file cannot be read.", " is not valid TOML: "),
         ("#" * 11_000, "is too long", "right file"),
-        ("a = " + "1" * 5000, "not valid TOML", "Mend that line"),
+        ("a = " + "1" * 5000, "The settings file cannot be read.", " is not valid TOML: "),
         ("[when]\nweek = ['########################']\n", "has 1 days", "seven"),
         ("[when]\nweek = ['#']\n", "when.week", "Nothing was changed."),
         ("[computer]\ncpu_percent = 0\n", "computer.cpu_percent", "Nothing was changed."),
@@ -86,6 +86,16 @@ def test_the_mark_that_an_editor_puts_before_the_text_is_passed_over(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf[swarm]\r\nport = 4001\r\n")
     assert read(path).swarm.port == 4001
     assert change(path, {"swarm.lan": True}).swarm.port == 4001
+
+
+def test_a_file_that_is_set_aside_takes_the_place_of_none(tmp_path):
+    path, names = tmp_path / "settings.toml", ["settings.toml.broken", "settings.toml.broken-2", "settings.toml.broken-3"]
+    for number, name in enumerate(names):
+        path.write_text(f"[{number}")
+        assert set_aside(path) == tmp_path / name
+    assert [(tmp_path / name).read_text() for name in names] == ["[0", "[1", "[2"]
+    with pytest.raises(SettingsError, match="cannot be set aside"):
+        set_aside(path)
 
 
 def test_bytes_that_are_no_text_are_explained(tmp_path):

@@ -19,6 +19,7 @@ from waggle import paths
 Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
+BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
 LOCK = "window*.lock"  # one for each computer that is driven from this one
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
 STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
@@ -42,8 +43,8 @@ OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, name
 MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new")
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
-    "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), LOCK, f"{LOCK}.rmlock", ".doctor",
-                 "seed_port", "seed_port.new", *MARKS),
+    "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
+                 ".doctor", "seed_port", "seed_port.new", *MARKS),
     "checkpoints": (*OF_ALL["checkpoints"], *_kept("models.json")),
     "history": OF_ALL["history"],
     "record": (f"events/{RECORD}", "events/writing.part"),

@@ -1,6 +1,7 @@
 """Every choice a person can make, with its default and its reason. A TOML file, checked strictly, never half applied."""
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -243,15 +244,25 @@ def _table(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         pass  # nobody has chosen anything yet
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The settings file {path} cannot be read.", f"Check that it is yours to read ({error}).") from error
+        raise SettingsError("The settings file cannot be read.", f"Check that {path} is yours to read ({error}).") from error
     if len(text) > MAX_CHARACTERS:
         raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
     try:
         return tomllib.loads(text)
     except NO_TOML as error:
         raise SettingsError(
-            f"The settings file {path} is not valid TOML: {error}.", "Mend that line, or rename the file."
+            "The settings file cannot be read.", f"{path} is not valid TOML: {error}. Mend that line, or rename the file."
         ) from error
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file that cannot be used, to a name that none has yet; that name. Raises SettingsError."""
+    names = (path.with_name(f"{path.name}.broken{end}") for end in ("", *(f"-{number}" for number in range(2, 1000))))
+    try:
+        free = next(name for name in names if not os.path.lexists(name))
+        return path.rename(free)
+    except (OSError, StopIteration) as error:
+        raise SettingsError("The settings file cannot be set aside.", f"Check {path}.") from error
 
 
 def _known(table: dict[str, Any]) -> dict[str, Any]:

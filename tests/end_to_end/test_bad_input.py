@@ -29,7 +29,7 @@ def failure(*settings: str, home) -> events.EngineFailed:
     ("content", "title", "advice"),
     [
         ("[swarm]\nseed = 1\n", "unknown setting `seed`", "Did you mean seeds?"),
-        ("[swarm\n", "not valid TOML", "Mend that line"),
+        ("[swarm\n", "The settings file cannot be read.", "Mend that line"),
         ('[model]\nfolder = "/nowhere"\n', "There is no model in /nowhere", "remove that line to use the starter"),
         ('[swarm]\ncharter = "/nowhere"\n', "The charter /nowhere cannot be opened", "swarm.charter"),
         ('[swarm]\nseeds = ["nonsense"]\nhost = "127.0.0.1"\n', "nonsense", ""),

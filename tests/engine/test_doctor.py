@@ -60,7 +60,7 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("settings.toml", b"[swarm\n", "BAD  settings: The settings file HOME/settings.toml is not valid TOML"),
+        ("settings.toml", b"[swarm\n", "BAD  settings: The settings file cannot be read. HOME/settings.toml is not valid TOML"),
         ("identity.key", b"damaged", "BAD  identity: "),
         ("history.sqlite", b"damaged " * 1000, "BAD  history: damaged"),
         ("settings.toml", b"[model]\nfolder = '/nowhere'\n", "BAD  model: There is no model in /nowhere"),

@@ -444,9 +444,21 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
     choices = Choices(path)
     assert choices.settings == settings.Settings()
     said: list[str] = []
-    choices.refused.connect(lambda title, advice: said.append(title))
+    choices.refused.connect(lambda title, advice: said.append(advice))
     choices.set({"window.theme": "dark"})
     assert "not valid TOML" in said[0]
     assert path.read_text() == "[window"
     with pytest.raises(SettingsError):
         choices.value("window.nothing")
+
+
+def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("[window")
+    page = SettingsPage(look, choices := Choices(path))
+    qtbot.addWidget(page)
+    page.show_state(State(phase="problem"), 0.0)
+    assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)
+    assert choices.set_aside() == tmp_path / "settings.toml.broken"
+    page.show_state(State(phase="problem"), 0.0)
+    assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (True, True)

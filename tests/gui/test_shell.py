@@ -112,6 +112,36 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Lo
     shiboken6.delete(window)
 
 
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_nothing_else(
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, starts = Home(tmp_path), list[bool]()
+    home.settings.write_text("[window")
+    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    monkeypatch.setattr(engine, "start", lambda: starts.append(True))
+    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell.begin("home")
+    window, hero = shell.window, shell.window.home.hero
+    engine.told.emit(events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file."))
+    shell._current.flush()
+    assert (hero._main.text(), hero._main.property("kind"), hero._second.text()) == (
+        "Set it aside and start", "primary", "Copy report",
+    )  # fmt: skip
+    hero._second.click()
+    assert "cannot be read" in QApplication.clipboard().text()
+    assert (home.settings.read_text(), starts) == ("[window", [])
+    hero._main.click()
+    aside = tmp_path / "settings.toml.broken"
+    assert (aside.read_text(), home.settings.exists(), starts) == ("[window", False, [True])
+    assert window.status._notice._shown[0] == f"Your settings of before are in {aside}; all is set as it ships."
+    shell._current.flush()
+    window.redraw()
+    assert (hero._main.text(), hero._second.text()) == ("Copy report", "Start again"), "another failure is not the file's"
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sockets have names there")
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(

@@ -37,9 +37,33 @@ class Choices(QObject):
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
         self._heard: Settings | None = None  # last, from an engine that may be gone
-        if path is not None:
+        self._read()
+
+    def _read(self) -> None:
+        if self._path is not None:
             with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
-                self.settings = self._from_file(settings.read(path, overrides))
+                self.settings = self._from_file(settings.read(self._path, self.overrides))
+
+    @property
+    def broken(self) -> bool:
+        """Whether the file that the engine is to read cannot be used now: what is shown is not what it holds."""
+        if self._path is None or self.far:
+            return False
+        try:
+            settings.read(self._path)
+        except SettingsError:
+            return True
+        return False
+
+    def set_aside(self) -> Path | None:
+        """Rename a file that cannot be used, and begin with the defaults; where it is now. Raises SettingsError."""
+        if self._path is None or not self.broken:  # somebody has mended it meanwhile
+            return None
+        kept = settings.set_aside(self._path)
+        self.settings = Settings()
+        self._read()
+        self.changed.emit()
+        return kept
 
     def unkept(self) -> "Choices":
         """The same for a recorded run: what is changed there is written nowhere."""

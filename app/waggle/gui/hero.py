@@ -44,11 +44,15 @@ def progress_words(state: State) -> tuple[str, int, int]:
 
 
 class Hero(QFrame):
-    """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed."""
+    """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed.
+
+    `aside_wanted`: the settings file, which cannot be used, should be set aside before that.
+    """
 
     commanded = Signal(object)
     start_wanted = Signal()
     setting_wanted = Signal(str)
+    aside_wanted = Signal()
 
     def __init__(self, look: Look, can_start: Callable[[], bool]) -> None:
         super().__init__()
@@ -58,6 +62,8 @@ class Hero(QFrame):
         self._state = State()
         self.report: Callable[[State], str] = report  # whoever has a log tells it too
         self.far = False  # the engine runs on another computer
+        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
+        self._offers_aside = False
         self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
@@ -191,12 +197,16 @@ class Hero(QFrame):
             "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
             "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
         }[said.action]  # fmt: skip
+        self._offers_aside = said.action == "copy_report" and stopped and self.broken()
+        if self._offers_aside:
+            words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = said.action == "copy_report", said.action == "anyway", said.action in ("pause", "anyway")
-        kind = "plain" if failed else "primary"
+        kind = "plain" if failed and not self._offers_aside else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.become(kind, words, icon)
-        self._second.say(tr("Contribute anyway") if anyway else tr("Start again"), "play" if anyway else "")
+        otherwise = tr("Contribute anyway") if anyway else tr("Copy report") if self._offers_aside else tr("Start again")
+        self._second.say(otherwise, "play" if anyway else "copy" if self._offers_aside else "")
         shown = {self._main: said.action != "none" or stopped, self._more: splits,
                  self._second: anyway or (failed and stopped), self._why_button: bool(said.why)}  # fmt: skip
         for button, seen in shown.items():
@@ -209,20 +219,28 @@ class Hero(QFrame):
         if self._over:
             self.start_wanted.emit()
             return
+        if self._offers_aside:
+            self.aside_wanted.emit()
+            return
         match sentence(self._state).action:
             case "pause" | "pause_now" | "anyway":
                 self._ask(pausing.at_once())
             case "resume":
                 self._ask(Resume(id=new_id()))
             case "copy_report":
-                QGuiApplication.clipboard().setText(self.report(self._state))
-                self._main.say(tr("Copied"), "check")
+                self._copy_report(self._main)
             case "none":
                 self.start_wanted.emit()
 
+    def _copy_report(self, button: Button) -> None:
+        QGuiApplication.clipboard().setText(self.report(self._state))
+        button.say(tr("Copied"), "check")
+
     def _act_otherwise(self) -> None:
         """Do what the button beside it says."""
-        if sentence(self._state).action == "anyway":
+        if self._offers_aside:
+            self._copy_report(self._second)
+        elif sentence(self._state).action == "anyway":
             self._ask(Resume(id=new_id()))
         else:
             self.start_wanted.emit()

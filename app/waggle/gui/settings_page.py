@@ -11,7 +11,8 @@ from waggle.gui.controls import Field
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.look import Look
 from waggle.gui.page_head import head_edges, page_head
-from waggle.gui.parts import Button, Line, Page, Scrolled, column, held, row, rule, text
+from waggle.gui.paint import Sign
+from waggle.gui.parts import Button, Line, Page, Scrolled, card, column, held, row, rule, text
 from waggle.gui.privacy import Privacy
 from waggle.gui.profile import Profile
 from waggle.gui.resting import awaited
@@ -122,10 +123,13 @@ class SettingsPage(Page):
         offers = cuda_pack.fits(pack) and not choices.far  # a card of this computer
         self.cuda = CudaView(look, pack, cuda_pack.root()) if offers else None
         self._none = text(look, "", "body", "soft")
+        words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
+        self._broken = card(row(Sign(look, "warn", "bad"), (text(look, words, "body", wrap=True), 1)), pad=16)
+        self._broken.hide()
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
-        self._box = column(*first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
+        self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
         self._area = Scrolled(self._box)
         self._head = page_head(look, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -152,7 +156,7 @@ class SettingsPage(Page):
             self.cuda.go_on(before.cuda)
 
     def _rows(self) -> Iterator[Setting]:
-        return (made for card in self._cards for made in card.rows)
+        return (made for part in self._cards for made in part.rows)
 
     def go_to_search(self) -> None:
         self._search.setFocus()
@@ -163,6 +167,11 @@ class SettingsPage(Page):
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:
+        broken = state.phase == "problem" and self._choices.broken
+        self._broken.setVisible(broken)
+        self._line.setVisible(not broken)  # it says when a change applies
+        for part in self._cards:
+            part.setEnabled(not broken)
         cores = state.ready.cores if state.ready else 0
         unknown = self._choices.far and not cores  # a profile is so many of the other computer's
         self._unknown.setText(awaited(state))
@@ -183,7 +192,7 @@ class SettingsPage(Page):
             made.show_value()
 
     def _find(self, words: str) -> None:
-        found = sum(card.show_found(words) for card in self._cards)
+        found = sum(part.show_found(words) for part in self._cards)
         wanted = words.lower().split()
         self.privacy.setVisible(all(word in self.privacy.words for word in wanted))
         found += bool(wanted) and not self.privacy.isHidden()

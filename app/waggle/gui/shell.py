@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 
 from waggle import paths
 from waggle.belongings import Kind
+from waggle.errors import SettingsError
 from waggle.gui import kept, language, notices, tray
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -106,6 +107,17 @@ class Shell(QObject):
             self.window.show_join(self._invite)
             self._invite = ""
 
+    def _start_anew(self) -> None:
+        """With the defaults, where the settings file cannot be used."""
+        try:
+            kept = self.choices.set_aside()
+        except SettingsError as error:
+            self.window.refused(error.title, error.advice)
+            return
+        self.start()
+        if kept is not None:
+            self.window.notice(tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(kept)), "check")
+
     def raise_window(self) -> None:
         self.window.setWindowState(self.window.windowState() & ~Qt.WindowState.WindowMinimized)
         self.window.show()
@@ -182,6 +194,7 @@ class Shell(QObject):
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
+            window.aside_wanted.connect(self._start_anew)
         else:
             window.start_wanted.connect(self._play_again)
             window.show_replay(example=source.is_example, over=source.over)

@@ -39,7 +39,8 @@ class Window(QWidget):
     """`commanded` carries commands for the engine, and `start_wanted` asks for one.
 
     `closing` says that the person closed the window, `leave_wanted` that everything should end, `goodbye_wanted` what should
-    be removed first, `example_wanted` that a window of its own should show a recorded swarm. `unseen` carries what is said for
+    be removed first, `example_wanted` that a window of its own should show a recorded swarm,
+    `aside_wanted` that a settings file which cannot be used should give way before a start. `unseen` carries what is said for
     a moment while nobody sees the window.
     """
 
@@ -49,6 +50,7 @@ class Window(QWidget):
     leave_wanted = Signal()
     goodbye_wanted = Signal(object)
     example_wanted = Signal()
+    aside_wanted = Signal()
     unseen = Signal(str)
 
     def __init__(
@@ -87,6 +89,8 @@ class Window(QWidget):
             self.setLayout(column(self._all))
         self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
         self.home.hero.far = choices.far
+        self.home.hero.broken = lambda: choices.broken
+        self.home.hero.aside_wanted.connect(self.aside_wanted)
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
         self._notice_end.timeout.connect(self._end_notice)
