@@ -28,12 +28,13 @@ from waggle.gui.report import report
 from waggle.gui.settings_page import Setting, SettingsPage
 from waggle.gui.settings_rows import PARTS
 from waggle.gui.week import ALWAYS, Week
-from waggle.gui.why import Why
+from waggle.gui.why import Why, unheld
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
-from waggle.protocol.rules import Rule, Tick
+from waggle.protocol.rules import Decision, Rule, Tick
 from waggle.protocol.sent import SentMessage
+from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
 
 ROWS = {made.key: made for part in PARTS for made in part.rows}
@@ -281,6 +282,30 @@ UNTOLD = (
 )
 
 
+TOLD = tuple(replace(tick, passes=True) for tick in UNTOLD)
+
+
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+    alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
+    window = window_told([ready(swarm="First light"), *alone])
+    hero = window.home.hero
+
+    def said(*ticks: Tick) -> list[str]:
+        decision = Decision(standing="contributing", why=ticks)
+        hero.show_state(replace(window._current.state, decision=decision), 9.0)
+        why = hero._why
+        labels = (why._answer, *why._rows.findChildren(QLabel), why._untold)
+        return [label.text() for label in labels if not label.isHidden()]
+
+    nothing_told = "This computer does not tell of 4 rules: they hold nothing back."
+    assert said(*UNTOLD) == ["Nobody else is in First light now. It needs nothing from you.", nothing_told]
+    assert said(TOLD[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
+    held = replace(TOLD[0], passes=False)
+    assert said(held, *UNTOLD) == [held.says, nothing_told], "the rule is the answer"
+    state = window._current.state
+    assert unheld(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
+
+
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 @pytest.mark.parametrize("percent", [100, 150, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
@@ -288,13 +313,14 @@ def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spok
     language.use(spoken)
     look.set_text(percent)
     why = Why(look, page)
-    for ticks in (UNTOLD[:1], UNTOLD, UNTOLD[2:]):
-        why.show_ticks(ticks)
+    for ticks in (TOLD[:1], TOLD, TOLD[2:]):
+        why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
         for _ in range(3):  # layouts settle in the second pass
             qapp.processEvents()
         seen = [label for label in why._rows.findChildren(QLabel) if label.isVisible()]
         assert len(seen) == len(ticks)
+        seen += [why._answer, why._untold]
         assert [label.text() for label in seen if label.height() < label.heightForWidth(label.width())] == []
         assert why.height() == why.layout().totalHeightForWidth(why.width())
     why.hide()

@@ -16,7 +16,7 @@ from waggle.gui.presses import OnceButton
 from waggle.gui.profile import Profile, threads_now
 from waggle.gui.report import report
 from waggle.gui.stepper import TITLES
-from waggle.gui.why import Why
+from waggle.gui.why import Why, unheld
 from waggle.gui.words import figure, later, told, tr
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.rules import moment
@@ -134,7 +134,7 @@ class Hero(QFrame):
         )
         self._says.setText(told(said.says).removesuffix("."))
         self._detail.setText(told(said.detail))
-        self._why.show_ticks(said.why)
+        self._why.show_ticks(said.why, unheld(state, said))
         self._show_warning(state, now)
         self._show_fact(state)
         words, done, total = progress_words(state)

@@ -1,4 +1,7 @@
-"""Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it."""
+"""Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it.
+
+Where none holds back, that answers first. Rules of which this computer cannot tell hold nothing back: they are only counted.
+"""
 
 from collections.abc import Sequence
 
@@ -9,9 +12,11 @@ from waggle.gui.controls import Switch
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import Button, column, frame, held, row, text
-from waggle.gui.words import later, told, tr
+from waggle.gui.words import later, one_line, plural, told, tr
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.rules import Rule, Tick
+from waggle.protocol.sentence import Sentence
+from waggle.protocol.state import State
 from waggle.settings import Value
 
 OFF: dict[Rule, tuple[str, Value]] = {
@@ -19,9 +24,20 @@ OFF: dict[Rule, tuple[str, Value]] = {
     "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0), "energy": ("when.kwh_a_day", 0),
 }  # fmt: skip
 MADE_BY_HAND: dict[Rule, str] = {"week": "when.week", "program": "when.not_while"}  # off would be: erased
-SIGNS = {True: ("check", "good"), False: ("pause", "accent_text"), None: ("more", "text_faint")}
+SIGNS = {True: ("check", "good"), False: ("pause", "accent_text")}
 BADGE = 28
-MEANINGS = {True: later("met"), False: later("holds back"), None: later("not told")}
+MEANINGS = {True: later("met"), False: later("holds back")}
+
+
+def unheld(state: State, said: Sentence) -> str:
+    """Why it is as it is where no rule holds it back; empty where one does."""
+    if any(tick.passes is False for tick in said.why):
+        return ""
+    refused = any(peer.refusal for peer in state.peers.values())
+    if said.word == "Alone" and state.reach == "alone" and state.ready is not None and not refused:
+        words = tr("Nobody else is in %1 now. It needs nothing from you.")
+        return words.replace("%1", one_line(state.ready.swarm))
+    return tr("No rule holds it back.")
 
 
 def shape(tick: Tick) -> object:
@@ -30,21 +46,21 @@ def shape(tick: Tick) -> object:
 
 
 class RuleRow(QWidget):
-    """One rule. `switched_off` carries it, `change_wanted` the setting where it is kept."""
+    """One rule of which this computer tells. `switched_off` carries it, `change_wanted` the setting where it is kept."""
 
     switched_off = Signal(str)
     change_wanted = Signal(str)
 
     def __init__(self, look: Look, tick: Tick) -> None:
         super().__init__()
-        icon, ink = SIGNS[tick.passes]
+        icon, ink = SIGNS[bool(tick.passes)]
         self._says = text(look, "", "strong" if tick.passes is False else "body", wrap=True)
         self._ends = text(look, "", "small", "soft", wrap=True)
         if not tick.ends:
             self._ends.hide()
         badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
         badge.setFixedSize(BADGE, BADGE)
-        badge.setAccessibleName(tr(MEANINGS[tick.passes]))
+        badge.setAccessibleName(tr(MEANINGS[bool(tick.passes)]))
         above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # so that the first line stands beside the sign
         words = column(self._says, self._ends, None, gap=1, margins=(0, above, 0, 0))
         line = row(column(badge, None), (words, 1), gap=12)
@@ -86,16 +102,28 @@ class Why(QFrame):
         self._ticks: tuple[Tick, ...] = ()
         self._made: list[RuleRow] = []
         self._rows: QWidget = held(column())
-        self._box = column(text(look, tr("Your rules"), "heading"), self._rows, gap=10, margins=(18, 14, 18, 16))
+        self._rows.hide()
+        self._answer, self._untold = text(look, "", wrap=True), text(look, "", "small", "soft", wrap=True)
+        heading = text(look, tr("Your rules"), "heading")
+        self._box = column(self._answer, heading, self._rows, self._untold, gap=10, margins=(18, 14, 18, 16))
         self.setLayout(self._box)
         self.setFixedWidth(look.px(440))
 
-    def show_ticks(self, ticks: Sequence[Tick]) -> None:
+    def show_ticks(self, ticks: Sequence[Tick], answer: str = "") -> None:
         """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
-        before, self._ticks = self._ticks, tuple(ticks)
-        if list(map(shape, ticks)) != list(map(shape, before)):
+        before, self._ticks = self._ticks, tuple(tick for tick in ticks if tick.passes is not None)
+        untold = len(ticks) - len(self._ticks)
+        counted = plural(
+            untold,
+            "This computer does not tell of %n rule: it holds nothing back.",
+            "This computer does not tell of %n rules: they hold nothing back.",
+        )
+        for label, words in ((self._answer, answer), (self._untold, counted if untold else "")):
+            label.setText(words)
+            label.setVisible(bool(words))
+        if list(map(shape, self._ticks)) != list(map(shape, before)):
             self._make_rows()
-        for made, tick in zip(self._made, ticks, strict=True):
+        for made, tick in zip(self._made, self._ticks, strict=True):
             made.say(tick)  # the same again as well: its switch may have been pressed for nothing
 
     def event(self, event: QEvent) -> bool:
@@ -117,6 +145,7 @@ class Why(QFrame):
         self._box.replaceWidget(self._rows, fresh)
         self._rows.deleteLater()
         self._rows = fresh
+        fresh.setVisible(bool(self._made))
 
     def open_below(self, button: QWidget) -> None:
         self._fit()
