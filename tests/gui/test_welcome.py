@@ -16,15 +16,18 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.test_shell import shown
 from waggle import settings
-from waggle.gui import tray
+from waggle.gui import language, tray
 from waggle.gui.app import is_first
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
 from waggle.gui.look import Look
+from waggle.gui.parts import Scrolled
 from waggle.gui.shell import Shell
+from waggle.gui.still import settled
 from waggle.gui.swarms import SHEET
 from waggle.gui.welcome import STEPS, SWARM, Welcome
+from waggle.gui.window import SMALLEST
 from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.settings import profile_of
@@ -188,12 +191,42 @@ def labels(widget: QWidget) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel)]
 
 
-@pytest.mark.parametrize(("system", "where"), [("linux", "in the tray"), ("darwin", "in the menu bar")])
-def test_where_one_pauses_has_the_name_that_the_system_gives_it(
-    look: Look, monkeypatch: pytest.MonkeyPatch, system: str, where: str
+@pytest.mark.parametrize("text_percent", [100, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_words_are_cut_in_the_smallest_window(look: Look, qtbot: QtBot, spoken: language.Language, text_percent: int) -> None:
+    language.use(spoken)
+    look.set_text(text_percent)
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome.resize(*SMALLEST)
+    welcome.show()
+    welcome._choose(2)
+    for step in range(len(STEPS)):
+        welcome._go(step)
+        settled(welcome)
+        page = welcome._pages.currentWidget()
+        assert isinstance(page, Scrolled)
+        wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
+        assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
+        assert text_percent > 100 or page.verticalScrollBar().maximum() == 0
+
+
+@pytest.mark.parametrize(
+    ("system", "has_tray", "where"),
+    [
+        ("linux", True, "on Home, in the tray, or"),
+        ("darwin", True, "on Home, in the menu bar, or"),
+        ("linux", False, "on Home or with"),
+    ],
+)
+def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
+    look: Look, monkeypatch: pytest.MonkeyPatch, system: str, has_tray: bool, where: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
-    assert any(where in words for words in labels(Welcome(look)))
+    monkeypatch.setattr(tray, "available", lambda: has_tray)
+    words = labels(Welcome(look))
+    assert any(where in one for one in words)
+    assert any("goes on while the window is closed" in one for one in words) == has_tray, "else closing it ends all"
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(look: Look) -> None:

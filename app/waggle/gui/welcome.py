@@ -9,12 +9,12 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
-from waggle.gui import keys
+from waggle.gui import keys, tray
 from waggle.gui.controls import Field, Switch
 from waggle.gui.dance import Dance
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
-from waggle.gui.parts import FLUSH, Button, Segments, column, frame, held, restyle, row, text
+from waggle.gui.parts import FLUSH, Button, Scrolled, Segments, column, frame, held, restyle, row, text
 from waggle.gui.words import later, plural, tr
 from waggle.settings import Value, profiles
 
@@ -27,7 +27,8 @@ PROFILE_WORDS = {
     "full": later("Everything this computer has. For when you do not need it otherwise."),
 }
 WIDEST, TALLEST = 1136, 688
-LEAST_FOR_PICTURE = 1100
+LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of width and of height, of words as large as they are made
+AIR = 20  # above a title
 
 
 class Steps(Painted):
@@ -103,7 +104,8 @@ class Welcome(QWidget):
         for page in (self._what(), self._computer(), self._swarms(), self._start()):
             self._pages.addWidget(page)
         foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
-        self._words = column(12, self._steps, (self._pages, 1), foot, gap=16)
+        self._room = column((self._pages, 1))
+        self._words = column(12, self._steps, (self._room, 1), foot, gap=16)
         card = frame("card", row(self._art, (self._words, 1), gap=48, margins=(16, 16, 40, 28)))
         card.setMaximumSize(WIDEST, TALLEST)
         self._frame = row((card, 1))
@@ -184,15 +186,18 @@ class Welcome(QWidget):
         look = self._look
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
         lines = [row(Sign(look, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
-        pausing = tr(
-            "Pause whenever you like: on Home, in the menu bar, or with %1."
-            if sys.platform == "darwin"
-            else "Pause whenever you like: on Home, in the tray, or with %1."
-        ).replace("%1", keys.written(keys.PAUSE))
+        begins = tr("The first round begins in a few seconds. It goes on while the window is closed.")
+        if not tray.available():  # closing the window ends it
+            begins = tr("The first round begins in a few seconds.")
+            pausing = tr("Pause whenever you like: on Home or with %1.")
+        elif sys.platform == "darwin":
+            pausing = tr("Pause whenever you like: on Home, in the menu bar, or with %1.")
+        else:
+            pausing = tr("Pause whenever you like: on Home, in the tray, or with %1.")
         return _page(
-            look, tr("Ready"), tr("The first round begins in a few seconds. It goes on while the window is closed."),
+            look, tr("Ready"), begins,
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(look, pausing, "small", "faint", wrap=True),
+            text(look, pausing.replace("%1", keys.written(keys.PAUSE)), "small", "faint", wrap=True),
         )  # fmt: skip
 
     def _go(self, step: int) -> None:
@@ -249,7 +254,8 @@ class Welcome(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        wide = self.width() >= LEAST_FOR_PICTURE
+        wide, low = self.width() >= self._look.px(LEAST_FOR_PICTURE), self.height() < self._look.px(LEAST_FOR_AIR)
+        self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
@@ -293,9 +299,9 @@ class Choice(QFrame):
 
 
 def _page(look: Look, title: str, line: str, *parts: QWidget | int) -> QWidget:
-    """Every title stands at the same height, whatever follows it."""
+    """Every title stands at the same height, whatever follows it; where there is no room for all of that, it can be scrolled."""
     head = text(look, title, "hero", wrap=True)
-    return held(column(20, head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14))
+    return Scrolled(column(head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
 
 
 def _point(look: Look, icon: str, title: str, line: str) -> QWidget:
