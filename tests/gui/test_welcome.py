@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.test_shell import shown
 from waggle import settings
+from waggle.errors import SwarmError
 from waggle.gui import language, tray
 from waggle.gui.app import is_first
 from waggle.gui.choices import Choices
@@ -31,6 +32,7 @@ from waggle.gui.window import SMALLEST
 from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.settings import profile_of
+from waggle.swarm import invite
 from waggle.tasks.charter import first_swarm
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -137,13 +139,8 @@ def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None
     assert not any(isinstance(command, ChooseSwarm) for command in asked)
 
 
-@pytest.mark.parametrize(
-    ("pasted", "asked_for"),
-    [("Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]), ("tomorrow", ["tomorrow"])],
-)
-def test_what_is_pasted_around_an_invite_is_left_and_what_is_none_is_asked_about_as_it_stands(
-    started: Shell, qtbot: QtBot, pasted: str, asked_for: list[str]
-) -> None:
+def test_what_is_pasted_around_an_invite_is_left(started: Shell, qtbot: QtBot) -> None:
+    pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
     welcome, asked = welcome_of(started), list[AnyCommand]()
     started.window.commanded.connect(asked.append)
     welcome._choose(2)
@@ -152,6 +149,25 @@ def test_what_is_pasted_around_an_invite_is_left_and_what_is_none_is_asked_about
         welcome._next.click()
     assert started.window.swarms._link.text() == pasted
     qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
+
+
+@pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])
+def test_what_is_no_invite_is_refused_where_it_is_pasted(look: Look, qtbot: QtBot, pasted: str) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome._go(SWARM)
+    welcome._choose(2)
+    welcome._link.setText(pasted)
+    welcome._next.click()
+    assert welcome._pages.currentIndex() == SWARM
+    with pytest.raises(SwarmError) as refused:
+        invite.read(pasted)
+    assert welcome._refused.text() == f"{refused.value.title} {refused.value.advice}", "what the engine would say"
+    assert not welcome._refused.isHidden()
+    welcome._link.setText("waggle://join?charter=ab")
+    assert welcome._refused.isHidden()
+    welcome._next.click()
+    assert welcome._pages.currentIndex() == SWARM + 1
 
 
 def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(look: Look, qtbot: QtBot) -> None:

@@ -32,6 +32,7 @@ LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)
 MOST_OF_A_FILE = 8192  # bytes: a link has half of that
 ASKING = later("Asking the computers that the link names; a few seconds.")
 LINK = re.compile(r"""waggle:[^\s<>"']+""")
+INVITE_LINK = re.compile(r"waggle://join/?\?.")
 
 
 def link_in(path: Path) -> str:
@@ -44,6 +45,11 @@ def link_of(words: str) -> str:
     """The first that could be an invite in what somebody wrote or pasted, a whole letter perhaps; empty where there is none."""
     found = LINK.search(words)
     return found[0].rstrip(".,;)") if found else ""
+
+
+def is_invite(words: str) -> bool:
+    """Whether there is a link in it that begins as an invite does; whether it is one that leads somewhere, the engine knows."""
+    return bool(INVITE_LINK.match(link_of(words)))
 
 
 def why_stay(state: State) -> str:

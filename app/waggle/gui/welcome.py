@@ -14,8 +14,9 @@ from waggle.gui.controls import Field, Switch
 from waggle.gui.dance import Dance
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted, Sign
-from waggle.gui.parts import FLUSH, Button, Scrolled, Segments, column, frame, held, restyle, row, text
-from waggle.gui.words import later, plural, tr
+from waggle.gui.parts import FLUSH, Button, Scrolled, Segments, announce, column, frame, held, restyle, row, say_in, text
+from waggle.gui.swarms import is_invite
+from waggle.gui.words import later, plural, told, tr
 from waggle.settings import Value, profiles
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
@@ -90,6 +91,8 @@ class Welcome(QWidget):
         self._power = Switch(look, tr("Not on battery"))
         self._power.setChecked(True)
         self._link = Field(look, tr("Invite link"), tr("waggle://join?…"))
+        self._refused = text(look, "", "small", "bad", wrap=True)
+        self._refused.hide()
         self._summary = [text(look, "", "body", "soft", wrap=True) for _ in range(3)]
         self._art = Dance(look)
         self._art.setFixedWidth(380)
@@ -175,7 +178,7 @@ class Welcome(QWidget):
         ]
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
-        self._choices[2].add(self._link)
+        self._choices[2].add(held(column(self._link, self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
         self._choose(0)
         return _page(
@@ -215,9 +218,16 @@ class Welcome(QWidget):
         step, invited = self._pages.currentIndex(), self._swarm_chosen == 2
         lacking = step == SWARM and invited and not self._link.text().strip()
         self._next.setEnabled(not lacking)
+        say_in(self._refused, "", "bad")
         self._hint.setText(tr("Paste the link first.") if lacking else "" if step else tr("Takes under a minute"))
 
     def _forward(self) -> None:
+        if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not is_invite(self._link.text()):
+            title = told("This is not an invite link: one begins with waggle://join?")  # as the engine says it
+            say_in(self._refused, f"{title} {told('Ask for the link again, and copy it whole.')}", "bad")
+            announce(self, self._refused.text())
+            self._link.setFocus()
+            return
         if self._pages.currentIndex() < len(STEPS) - 1:
             self._go(self._pages.currentIndex() + 1)
             return
