@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, Qt, QUrl
+from PySide6.QtCore import QEvent, QPoint, Qt, QUrl
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -848,6 +848,26 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
         language.use("en")
+
+
+@pytest.mark.parametrize("text_percent", [100, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
+    look: Look, window_told: Told, spoken: language.Language, text_percent: int
+) -> None:
+    language.use(spoken)
+    look.set_text(text_percent)
+    window = window_told(BEGUN)
+    window.show_page("swarms")
+    swarms = window.swarms
+    for size in ((1280, 800), (1024, 640), (900, 600)):
+        window.resize(*size)
+        found = set()
+        for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
+            show()
+            settled(window)
+            found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
+        assert len(found) == 1, size
 
 
 def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:

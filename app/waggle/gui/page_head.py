@@ -1,5 +1,7 @@
 """The head of a page: its title, what can be done with all of it, and the sentence that it says."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -15,15 +17,22 @@ class Top(QWidget):
 
     def __init__(self, title: QLabel, *actions: QWidget) -> None:
         super().__init__()
-        self._title = title
+        self._title, self._parts = title, actions
+        self._kept: tuple[QWidget, ...] = ()
         self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
         self._actions = held(self._line)
         self._box = row((title, 1), self._actions)
         self._box.setAlignment(self._actions, Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
-        self._items = [item for place in range(self._line.count()) if (item := self._line.itemAt(place))]
-        for item in self._items:
-            item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
+        for place in range(self._line.count()):
+            if item := self._line.itemAt(place):
+                item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
         self.setLayout(self._box)
+
+    def keep_place(self, titles: Sequence[str], *going: QWidget) -> None:
+        """The first action stays where it is, whichever title there is, and as these come and go."""
+        metrics = self._title.fontMetrics()
+        self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
+        self._kept = going
 
     def rename(self, words: str) -> None:
         self._title.setText(words)
@@ -38,13 +47,21 @@ class Top(QWidget):
         return super().event(event)
 
     def _fit(self) -> None:
-        parts = [item.sizeHint().width() for item in self._items if not item.isEmpty()]
+        parts = [_width(part) for part in self._parts if part in self._kept or not part.isHidden()]
         actions = sum(parts) + self._line.spacing() * (len(parts) - 1)
-        fits = self._title.sizeHint().width() + self._box.spacing() + actions <= self.width()
+        fits = _width(self._title) + self._box.spacing() + actions <= self.width()
         ways = QBoxLayout.Direction
         self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
         self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
         self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
+        for part in self._kept:  # below the first action they do not move it: there they need no room while they are gone
+            policy = part.sizePolicy()
+            policy.setRetainSizeWhenHidden(actions <= self.width())
+            part.setSizePolicy(policy)
+
+
+def _width(part: QWidget) -> int:
+    return part.sizeHint().expandedTo(part.minimumSize()).boundedTo(part.maximumSize()).width()
 
 
 def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:

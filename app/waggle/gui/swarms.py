@@ -100,6 +100,7 @@ class Swarms(Page):
             self._views.addWidget(view)
         actions = (self._which, self._join, self._new, self._ask_others)
         self._top = titled(look, self._names[0], *actions)
+        self._top.keep_place(self._names, *actions[1:])
         self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
