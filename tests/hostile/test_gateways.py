@@ -428,9 +428,10 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
             await asyncio.sleep(0.01)
         assert besieged.lent._unsent.keys() == {here}
         assert await asked(honest, ask) == LARGE
-        await slow.wait_closed()
+        await here.wait_closed()
         while besieged.lent._unsent:
             await asyncio.sleep(0.01)
+    slow.transport.abort()
 
 
 async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_forged_names(
