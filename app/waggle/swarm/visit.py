@@ -2,8 +2,8 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,11 +47,8 @@ async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web:
         visitor = identity.load_or_create(Path(folder) / "identity.key")
         if by_web or not has_hivemind() or not invite.seeds:
             return await _look_by_web(invite, visitor, patience)
-        dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=invite.charter), port=0)
-        try:
+        async with _network(visitor, invite.charter, host) as dht:
             found = await _look(dht, invite, patience)
-        finally:
-            await dht.close()
         if found.answered or not invite.gateways:
             return found
         found = await _look_by_web(invite, visitor, patience)
@@ -62,17 +59,23 @@ async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience:
     """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = identity.load_or_create(Path(folder) / "identity.key")
-        dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
-        try:
+        async with _network(visitor, charter, host) as dht:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     for address in seeds:
                         with suppress(PeerAway):  # the next one may be there
                             await dht.connect(address)
                             return True
-        finally:
-            await dht.close()
     return False
+
+
+@asynccontextmanager
+async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[Dht]:
+    dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
+    try:
+        yield dht
+    finally:
+        await dht.close()
 
 
 async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
