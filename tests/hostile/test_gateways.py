@@ -184,6 +184,8 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
     monkeypatch.setattr("waggle.swarm.node.LISTED_S", 1e6)
     assert await asyncio.gather(*(node._list() for _ in range(8))) == [found] * 8
     assert reads == 2
+    monkeypatch.setattr("waggle.swarm.node.STALE_S", 0.0)
+    assert await node._list() == {}, "of what is long over a client would think that its clock is off"
 
 
 @asynccontextmanager
