@@ -102,6 +102,16 @@ def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller
     assert fit.rate_for(half_a_billion, "lora") == pytest.approx(2e-5, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("method", "precision", "seconds"), [("full", "bfloat16", 2.1), ("full", "float32", 4.1), ("lora", "bfloat16", 3.1)]
+)
+def test_what_a_card_took_for_a_round_is_foretold_within_a_factor_of_two(half_a_billion, method, precision, seconds):
+    """An NVIDIA H200: most of the time it waits to be told what to do."""
+    card = Machine(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
+    found = fit.choose(half_a_billion, card, replace(WORK, longest=256), method=method, precision=precision)
+    assert 0.5 < found.answers_an_hour * seconds / (64 * 3600) < 2.0
+
+
 def test_where_weights_are_multiplied_in_another_precision_their_copies_are_counted(half_a_billion):
     layers = 2 * 358e6
     for backend, again in (("torch", layers / 24), ("MLX", layers)):

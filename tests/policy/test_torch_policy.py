@@ -14,7 +14,7 @@ import torch
 
 from policy.models import KINDS, as_transformers, make_model
 from waggle.errors import MemoryShort, ModelError
-from waggle.policy import causal_lm, decoding, torch_packing, torch_product
+from waggle.policy import causal_lm, torch_packing, torch_product
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
@@ -105,21 +105,6 @@ def gradient_norm(policy: TorchPolicy) -> float:
     (prompt,) = prompts(1)
     (row,) = sample(policy, [prompt])
     return policy.step([batch_of(prompt, row)], StepParams(learning_rate=0.0)).gradient_norm
-
-
-def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(policy, monkeypatch):
-    some, noise = prompts(6), uniforms(3, "sample", 0, 6, 8, 12)
-    ends: set[int] = set()
-    found = []
-    for below in (0.0, 1.0):  # never, and in every column
-        monkeypatch.setattr(decoding, "DROP_BELOW", below)
-        found.append([one for row in policy.sample(some, noise, SampleParams(max_new=12, stop=STOP)) for one in row])
-    for kept, dropped in zip(*found, strict=True):
-        np.testing.assert_array_equal(kept.tokens, dropped.tokens)
-        np.testing.assert_allclose(kept.logp, dropped.logp, atol=2e-5)
-        if kept.ended:
-            ends.add(len(kept.tokens))
-    assert len(ends) >= 3, "rows must end in several columns"
 
 
 def test_the_packed_group_gives_the_gradient_of_separate_sequences(policy, plain):

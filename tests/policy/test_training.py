@@ -87,7 +87,8 @@ def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path, method)
     kept, again = (TorchPolicy(folder, training=Training(method, recompute=recompute)) for recompute in (False, True))
     batches = some_batches(kept)
     wanted, found = gradient_of(kept, batches), gradient_of(again, batches)
-    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+    for name in wanted:  # to the bit on most processors, not on all
+        torch.testing.assert_close(wanted[name], found[name], rtol=1e-6, atol=1e-8)
 
 
 def test_a_group_without_advantage_may_be_left_out(tmp_path):

@@ -32,6 +32,7 @@ def main(name: str, side: str) -> None:
     _print(
         rounds=found.rounds, moved=found.moved, more=found.more, gib=peak,
         limits=_limits(name) if side == "waggle" and cell.device == "cpu" else None,
+        card="" if cell.device == "cpu" else torch.cuda.get_device_name(),
         versions={package: importlib.metadata.version(package) for package in ("torch", "transformers", *PACKAGES[side])},
     )  # fmt: skip
 

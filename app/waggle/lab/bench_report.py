@@ -22,6 +22,7 @@ RATIOS = {  # figure -> (cell of Waggle, cell of the other, the other)
     "half_b_vs_genrl_bf16": ("half-bf16", "half-bf16", "genrl"),
     "half_b_bf16_vs_genrl_default": ("half-bf16", "half-fp32", "genrl"),  # it computes in fp32 unless told otherwise
     "half_b_skewed_vs_trl": ("half-skewed", "half-skewed", "trl"),
+    "half_b_cuda_vs_trl": ("cuda", "cuda", "trl"),
 }
 PEAKS = {
     "gib_full_fp32": "memory-full", "gib_full_lean": "memory-lean", "gib_lora": "memory-lora",
@@ -49,6 +50,7 @@ class Run:
     more: dict[str, float] = field(default_factory=dict)
     limits: Limits | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    card: str = ""  # where it computed on one
 
 
 def read(book: Path) -> list[Run]:
@@ -103,7 +105,11 @@ def figures(runs: Sequence[Run]) -> dict[str, object]:
     found["seconds"] = {name: _phases(runs, name) for name in CELLS if of(runs, name)}
     found["limits"] = {name: limits for name in CELLS if (limits := _limits(of(runs, name)))}
     found["commits"] = sorted({one.commit for one in runs})
-    found["versions"] = {package: version for one in runs for package, version in one.versions.items()}
+    found["cards"] = sorted({one.card for one in runs if one.card})
+    packages = sorted({package for one in runs for package in one.versions})
+    found["versions"] = {
+        name: ", ".join(sorted({one.versions[name] for one in runs if name in one.versions})) for name in packages
+    }
     return found
 
 

@@ -1,8 +1,8 @@
 """One round in Waggle, timed by phase."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from waggle.lab import bench_cells
 from waggle.lab.bench_cells import Cell
 from waggle.lab.bench_clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
-from waggle.policy import torch_policy
-from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
@@ -78,8 +76,11 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     prompts = [np.array(ids, np.int32) for ids in bench_cells.prompts(cell, vocabulary)]
     noise = uniforms(0, "sample", 0, cell.questions, cell.group_size, cell.longest)
     pauses.begin()
-    with _instead(_rows(np.array(bench_cells.lengths(cell)).ravel(), phases)), phases.of("sample"):
+    usual = policy._rows
+    policy._rows = partial(Timed, np.array(bench_cells.lengths(cell)).ravel(), phases, usual)
+    with phases.of("sample"):
         answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+    policy._rows = usual
     pauses.point()
     if not cell.learns:
         return
@@ -102,42 +103,29 @@ def lessons(cell: Cell, prompts: Sequence[Ids], answers: Sequence[tuple[Ids, ...
     return made
 
 
-@contextlib.contextmanager
-def _instead(rows: Callable[..., TorchRows]) -> Iterator[None]:
-    """Policies decode with these rows."""
-    usual = vars(torch_policy)["TorchRows"]
-    vars(torch_policy)["TorchRows"] = rows
-    try:
-        yield
-    finally:
-        vars(torch_policy)["TorchRows"] = usual
-
-
-def _rows(lengths: NDArray[np.int64], phases: Phases) -> Callable[..., TorchRows]:
+class Timed:
     """Rows that end where they should, and nowhere else: random weights know no end."""
 
-    class Rows(TorchRows):
-        def __init__(self, *arguments: Any) -> None:
-            self._here, self._column = np.arange(len(lengths)), 0
-            with phases.of("prefill"):
-                super().__init__(*arguments)
+    def __init__(self, lengths: NDArray[np.int64], phases: Phases, usual: Callable[..., Any], *arguments: Any) -> None:
+        self._lengths, self._phases, self._column = lengths, phases, 0
+        with phases.of("prefill"):
+            self._rows = usual(*arguments)
+        self.drop_below = self._rows.drop_below
 
-        def pick(self, noise: Floats) -> tuple[NDArray[np.int64], Floats]:
-            with phases.of("decode"):
-                tokens, scores = super().pick(noise)
-                self._column += 1
-                tokens[tokens == STOP] = 2
-                tokens[lengths[self._here] == self._column] = STOP
-                self._picked = torch.from_numpy(tokens).to(self._device)
-            return tokens, scores
+    def pick(self, noise: Floats) -> tuple[NDArray[np.int64], Floats]:
+        with self._phases.of("decode"):
+            tokens, scores = self._rows.pick(noise)
+            self._column += 1
+            tokens[tokens == STOP] = 2
+            tokens[self._lengths == self._column] = STOP
+            self._rows._picked = torch.from_numpy(tokens).to(self._rows._device)
+        return tokens, scores
 
-        def keep(self, rows: NDArray[np.int64]) -> None:
-            self._here = self._here[rows]
-            with phases.of("decode"):
-                super().keep(rows)
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        self._lengths = self._lengths[rows]
+        with self._phases.of("decode"):
+            self._rows.keep(rows)
 
-        def advance(self, column: int) -> None:
-            with phases.of("decode"):
-                super().advance(column)
-
-    return Rows
+    def advance(self, column: int) -> None:
+        with self._phases.of("decode"):
+            self._rows.advance(column)

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams
 
 PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
-DROP_BELOW = 0.7  # rows are packed anew when so small a share of them is still at work
+DROP_BELOW = 0.7  # where each row costs time
 
 
 class Rows(Protocol):
     """Completions at work in a backend: their caches, and the logits that predict the next token of each row."""
+
+    drop_below: float  # rows are packed anew when so small a share of them is still at work
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         """Pick a token for every row by the inverse of its distribution: (rows,) tokens and their log-probs."""
@@ -58,7 +60,7 @@ def decode(rows: Rows, uniforms: Floats, params: SampleParams) -> list[Sampled]:
         params.watch(tokens, lengths, ended)
         if not live.any() or column + 1 == params.max_new:
             break
-        if live.mean() <= DROP_BELOW:
+        if live.mean() <= rows.drop_below:
             rows.keep(np.flatnonzero(live))
             here, live = here[live], live[live]
         rows.advance(column)

@@ -22,6 +22,7 @@ SCORES = 6  # further copies of the scores of attention, while one layer's gradi
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
 DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
+CARD_TOKEN_S, CARD_PASS_S = 2e-4, 3e-3  # of a layer on a card, however little it computes: it is told one thing after another
 PARTS = (2, 4, 8, 16)  # into which work is divided where nothing fits as a whole
 LONG_S = 0.1  # of a product: no further one has to say how fast it is. A processor without bfloat16 takes most of a second
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
@@ -140,7 +141,7 @@ def _ways(fast: Precision, backend: str) -> Iterator[Training]:
 
 
 def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
-    answers = work.answers * 3600 / max(1e-9, _seconds(model, machine.speeds[way.precision], work, way))
+    answers = work.answers * 3600 / max(1e-9, _seconds(model, machine, work, way))
     return Fit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
 
 
@@ -183,17 +184,21 @@ def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
     return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
 
 
-def _seconds(model: Configuration, speed: float, work: Work, way: Training) -> float:
+def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) -> float:
     """Of one round: two operations a weight and token forward, twice as many backward."""
+    speed, layers_told = machine.speeds[way.precision], model.num_hidden_layers if machine.device in ("cuda", "xpu") else 0
     head = model.vocab_size * model.hidden_size
     layers = _layers(model)
     decoded = 2 * work.answers * work.longest * (layers + head)
     written = 2 * work.questions * work.prompt * layers
     passes = 4 if way.recompute else 3
-    prompts = -(-work.group_size // _pass(model, work, way)[0])  # one for each piece of a group
+    completions, together = _pass(model, work, way)
+    prompts = -(-work.group_size // completions)  # one for each piece of a group
     tokens = prompts * work.prompt + work.group_size * work.longest
     learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)
-    return decoded / (DECODED * speed) + (written + learned) / (LEARNED * speed)
+    answering = max(decoded / (DECODED * speed), CARD_TOKEN_S * layers_told * work.longest)
+    learning = max(learned / (LEARNED * speed), CARD_PASS_S * layers_told * work.groups * prompts / together)
+    return answering + written / (LEARNED * speed) + learning
 
 
 def _layers(model: Configuration) -> int:

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.policy.decoding import prefilled_together
+from waggle.policy.decoding import DROP_BELOW, prefilled_together
 from waggle.policy.mlx_model import MlxModel, Weights
 from waggle.policy.mlx_packing import Packing, attention, placed
 from waggle.policy.mlx_pick import pick
@@ -16,6 +16,8 @@ from waggle.rl.batch import Floats, Ids, SampleParams
 
 class MlxRows:
     """The rows of one call of `sample`; see `decoding.Rows`."""
+
+    drop_below = DROP_BELOW
 
     def __init__(self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
         self._model, self._weights, self._params = model, weights, params

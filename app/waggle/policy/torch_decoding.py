@@ -1,7 +1,4 @@
-"""Decoding in torch: prompts prefilled once each, fanned out to G rows with caches of their own.
-
-Left out: CUDA graphs.
-"""
+"""Decoding in torch: prompts prefilled once each, fanned out to G rows with caches of their own."""
 
 from collections.abc import Sequence
 
@@ -10,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from waggle.policy.causal_lm import CausalLM
-from waggle.policy.decoding import prefilled_together
+from waggle.policy.decoding import DROP_BELOW, prefilled_together
 from waggle.policy.packing import prompt_cells, prompt_row
 from waggle.policy.torch_packing import Packing
 from waggle.policy.torch_pick import pick
@@ -22,6 +19,8 @@ class TorchRows:
 
     The keys and values of a prompt are kept once for all G rows that answer it: fewer bytes to read for every token.
     """
+
+    drop_below = DROP_BELOW
 
     def __init__(
         self, model: CausalLM, device: torch.device, prompts: Sequence[Ids], group_size: int, params: SampleParams
@@ -87,14 +86,20 @@ class TorchRows:
         hidden = self._model.hidden(self._picked, self._ahead + column, attend)
         self._logits = self._model.logits(hidden, self._params.temperature)
 
-    def _attended(self, layer: int, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """(rows, heads * width): what each row's query (heads, width) finds in its prompt and in what it wrote itself."""
+    def _attended(
+        self, layer: int, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """(rows, heads * width): what each row's query (heads, width) finds in its prompt and in what it wrote itself.
+
+        `mask` (columns,) is added to the scores of the latter.
+        """
         rows, shared, _, width = keys.shape
         prompt_keys, prompt_values = self._prompts[layer]
         queries = (q * width**-0.5).reshape(rows, shared, -1, width)  # heads that share keys ask together
         times = queries.shape[2]
         before = self._to_rows(self._to_prompts(queries) @ prompt_keys.transpose(-1, -2) + self._mask, times)
-        chances = torch.softmax(torch.cat((before, queries @ keys.transpose(-1, -2)), -1), -1)
+        own = queries @ keys.transpose(-1, -2)
+        chances = torch.softmax(torch.cat((before, own if mask is None else own + mask), -1), -1)
         found = self._to_rows(self._to_prompts(chances[..., : self._longest]) @ prompt_values, times)
         return (found + chances[..., self._longest :] @ values).flatten(1)
 

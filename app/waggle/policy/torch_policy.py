@@ -6,6 +6,7 @@ The head runs on completion positions only. Where memory runs short, what runs t
 import contextlib
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.batch_size import BatchSize, trying
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
-from waggle.policy.decoding import decode
+from waggle.policy.decoding import Rows, decode
 from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
+from waggle.policy.torch_graphs import RecordedRows, Recordings
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_optimisers import array, tensor
 from waggle.policy.torch_packing import Packing
@@ -48,8 +50,10 @@ class TorchPolicy:
     ) -> None:
         self.training = training or Training()
         self._device = torch.device(device)
-        if self._device.type == "cuda":  # cuDNN's attention plans anew for every length and keeps each plan, and may give NaN
-            torch.backends.cuda.enable_cudnn_sdp(False)
+        self._rows: Callable[..., Rows] = TorchRows
+        if self._device.type == "cuda":
+            torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length and keeps each plan, and may give NaN
+            self._rows = partial(RecordedRows, Recordings().begin)
         with memory_errors():
             self._model = CausalLM(folder, self._device, self.training)
             self._parameters = self._model.trained
@@ -76,8 +80,9 @@ class TorchPolicy:
         group_size = len(uniforms) // len(prompts)
         short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
+        rows = TorchRows if short else self._rows  # and no recording takes memory either
         with memory_errors(), ready:
-            made = decode(TorchRows(self._model, self._device, prompts, group_size, params), uniforms, params)
+            made = decode(rows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from waggle.policy.decoding import Rows
 from waggle.policy.training import Training
 
 
@@ -51,6 +52,18 @@ class Backend:
         mx.set_default_device(mx.gpu if self.name == "metal" else mx.cpu)
         yield self
         mx.set_default_device(before)
+
+    @property
+    def rows(self) -> type[Rows]:
+        """What its completions are written in."""
+        if self.name in ("torch", "cuda"):
+            from waggle.policy.torch_decoding import TorchRows
+            from waggle.policy.torch_graphs import RecordedRows
+
+            return RecordedRows if self.name == "cuda" else TorchRows
+        from waggle.policy.mlx_decoding import MlxRows
+
+        return MlxRows
 
     def open(self, folder: Path, **training: Any) -> Any:
         """A policy."""

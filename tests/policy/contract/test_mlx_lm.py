@@ -6,10 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from waggle.policy.mlx_policy import MlxPolicy
 from waggle.rl.batch import Written
 
 pytest.importorskip("mlx_lm")
+from waggle.policy.mlx_policy import MlxPolicy
+
 KINDS = ("biases", "llama", "llama3 rope", "qwen2", "qwen3", "untied", "wide heads")
 PROGRAM = """
 import json, sys

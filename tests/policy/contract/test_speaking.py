@@ -74,7 +74,7 @@ def test_prompts_are_read_a_few_at_a_time_with_a_pause_between_them_and_mean_the
 def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(backend, llama, monkeypatch):
     found = []
     for below in (0.0, 1.0):  # never, and in every column
-        monkeypatch.setattr(decoding, "DROP_BELOW", below)
+        monkeypatch.setattr(backend.rows, "drop_below", below)
         found.append([one for row in sample(backend.open(llama), prompts()) for one in row])
     for kept, dropped in zip(*found, strict=True):
         np.testing.assert_array_equal(kept.tokens, dropped.tokens)
