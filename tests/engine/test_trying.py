@@ -35,12 +35,12 @@ class Overheard(SoloSwarm):
 
     heard: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
 
-    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> int:  # noqa: A002 - the word it is
+    def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
         self.heard.append((round, epoch, groups))
         blob = record.encode(
             Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
-        return len(blob)
+        return len(groups), len(blob)
 
 
 @pytest.fixture

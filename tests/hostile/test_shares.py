@@ -111,7 +111,7 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
 ) -> None:
     victim = await start("victim", seeds=(seed_address,))
     asks = question_ids(charter, verifier, victim.identity.peer_id, 1)
-    size = share(victim.node, answered(charter, verifier, victim.identity.peer_id, asks))
+    _, size = share(victim.node, answered(charter, verifier, victim.identity.peer_id, asks))
     greedy, honest = await attacker("greedy"), await attacker("honest")
     for each in (greedy, honest):
         await each.dht.connect((await victim.node.addresses())[0])

@@ -120,7 +120,7 @@ def be_of_use(trust: Trust, peer: bytes) -> None:
         trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
 
-def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> int:
+def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tuple[int, int]:
     return node.share(round_number, groups[0].id.epoch, groups, "starter")
 
 

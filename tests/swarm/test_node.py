@@ -42,10 +42,10 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
     ids = question_ids(charter, verifier, one.identity.peer_id, 3)
     groups = answered(charter, verifier, one.identity.peer_id, ids)
 
-    size = share(one.node, groups, round_number=7)
+    travelled, size = share(one.node, groups, round_number=7)
     arrived = await other.ear.hear(GroupsArrived)
 
-    assert size > 0
+    assert (travelled, size > 0) == (3, True)
     assert (arrived.origin, arrived.round, arrived.model) == (one.identity.peer_id, 7, "starter")
     assert [each.group for each in arrived.groups] == groups
     for each in arrived.groups:
@@ -60,7 +60,7 @@ async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str,
     one = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
     ids = question_ids(charter, verifier, one.identity.peer_id, 2)
-    size = share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+    _, size = share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
     arrived = await other.ear.hear(GroupsArrived)
 
     other.node.take(arrived.groups[:1])
@@ -203,7 +203,7 @@ async def test_a_node_that_left_shares_nothing_and_fails_nothing(start: Start, c
     await one.node.close()
     await one.node.close()
 
-    assert share(one.node, groups) == 0
+    assert share(one.node, groups) == (0, 0)
     await running
 
 
@@ -224,8 +224,9 @@ async def test_groups_that_may_not_travel_stay_here(start: Start, charter: Chart
     (group,) = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
     broken = msgspec.structs.replace(group, completions=(Completion(text="\ufffd", ended=True),) * 3)
 
-    assert share(one.node, [broken]) == 0
-    assert share(one.node, [group, broken]) == share(one.node, [group]) > 0
+    assert share(one.node, [broken]) == (0, 0)
+    assert share(one.node, [group, broken]) == share(one.node, [group])
+    assert share(one.node, [group])[0] == 1
 
 
 async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
@@ -233,7 +234,7 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
 ) -> None:
     one = await start("one")
     groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
-    size = share(one.node, groups)
+    _, size = share(one.node, groups)
     async with asyncio.timeout(SOON):
         while not one.node._offers._offers:
             await asyncio.sleep(0.01)

@@ -7,7 +7,7 @@ from waggle.swarm.solo import SoloSwarm
 async def test_alone_nothing_is_shared_and_nothing_comes() -> None:
     solo = SoloSwarm()
     await solo.start()
-    assert solo.share(1, 2, [judged(1, 1).group], "starter") == 0
+    assert solo.share(1, 2, [judged(1, 1).group], "starter") == (0, 0)
     solo.take([judged(1, 1)])
     assert solo.waiting() == ()
     await solo.run()

@@ -124,7 +124,10 @@ class Trying:
         completions = (*self._answers(question, now, training, count, self.rules.temperature), mine)
         group = Group(origin=self.node.origin, id=named, completions=completions)
         number = self.round()
-        if not self.may_share() or not self.node.swarm.share(number, named.epoch, [group], self.node.model):
+        if not self.may_share():
+            return ()
+        travelled, _ = self.node.swarm.share(number, named.epoch, [group], self.node.model)
+        if not travelled:
             return ()
         self._shared.add(named)
         verdicts = self.node.verifier.judge([(question, one) for one in completions])

@@ -99,7 +99,7 @@ async def play(nodes: Sequence[tuple[SwarmNode, Identity]], charter: Charter, nu
     size = 0
     for node, each in nodes:
         spread.shared(each.peer_id, (each.peer_id, number))
-        size = node.share(number, epoch_at(time.time()), made_up(charter, each, number), "starter")
+        _, size = node.share(number, epoch_at(time.time()), made_up(charter, each, number), "starter")
         node.take(node.waiting())
         await asyncio.sleep(seconds / len(nodes))
     return size

@@ -64,9 +64,9 @@ class FakeSwarm:
         self.pool = list(pool)
         self.shared: list[Group] = []
 
-    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         self.shared.extend(groups)
-        return sum(len(one.text) for group in groups for one in group.completions)
+        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:
         return tuple(self.pool)

@@ -148,8 +148,7 @@ def play(
     judged = judge(number, node, drawn, sampled)
     yield judged
 
-    sent = node.swarm.share(number, epoch, [one.group for one in judged.groups], node.model)
-    yield Shared(number, len(judged.groups) if sent else 0, sent)
+    yield Shared(number, *node.swarm.share(number, epoch, [one.group for one in judged.groups], node.model))
 
     weighed = gather(number, node, rules, judged, sampled)
     external = sum(one.draft.external for one in weighed)

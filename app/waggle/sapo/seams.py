@@ -57,8 +57,8 @@ class Tokenizer(Protocol):
 class Swarm(Protocol):
     """Others. Every method answers at once from memory: a round never waits for a peer."""
 
-    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
-        """Hand groups to the network; the bytes of the record."""
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
+        """Hand groups to the network: how many of them travel, and the bytes of their record."""
         ...
 
     def waiting(self) -> Sequence[JudgedGroup]:

@@ -210,15 +210,15 @@ class SwarmNode:
             self._pool.drop(peer_id)
         self._keep_standings()
 
-    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
-        """Offer own groups to the swarm and return the bytes of their record; 0 when none of them may travel.
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
+        """Offer own groups to the swarm: how many of them travel, and the bytes of their record; (0, 0) when none of them may.
 
         From any thread. Raises ValueError for groups of another node or epoch.
         """
         sound = [group for group in (record.shareable(each, self._charter) for each in groups) if group is not None]
         loop = self._loop
         if not sound or loop is None:
-            return 0
+            return 0, 0
         made = Record(
             origin=self._identity.peer_id,
             round=number,
@@ -230,8 +230,8 @@ class SwarmNode:
         try:
             loop.call_soon_threadsafe(self._offers.add, made)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
-            return 0
-        return size
+            return 0, 0
+        return len(made.groups), size
 
     @property
     def exams(self) -> Exams:

@@ -27,9 +27,9 @@ class SoloSwarm:
     def compare(self, *, on: bool) -> None:
         """There is nobody to compare with."""
 
-    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> int:
-        """Nobody is told: 0 bytes."""
-        return 0
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
+        """Nobody is told."""
+        return 0, 0
 
     def waiting(self) -> tuple[JudgedGroup, ...]:
         """Nobody gives."""
