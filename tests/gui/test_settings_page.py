@@ -70,6 +70,16 @@ def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: Qt
     assert made._control.isChecked()
 
 
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(look: Look, qtbot: QtBot, checked: bool) -> None:
+    switch = Switch(look, "")
+    qtbot.addWidget(switch)
+    switch.show_value(checked)
+    changeable = switch.grab().toImage()
+    switch.setEnabled(False)
+    assert switch.grab().toImage() != changeable
+
+
 def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
     made = row_of(page, "when.idle_minutes")
     for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):

@@ -11,6 +11,9 @@ from waggle.gui.look import Look
 from waggle.settings import Value
 
 
+CLOSED = 0.4  # of its colours has what cannot be changed now
+
+
 class Switch(QAbstractButton):
     """On or off: the place of its knob says it, not only its colour."""
 
@@ -31,6 +34,7 @@ class Switch(QAbstractButton):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setOpacity(1.0 if self.isEnabled() else CLOSED)
         on, place = self.isChecked(), QRectF(self.rect()).adjusted(2, 2, -2, -2)
         painter.setPen(QPen(self._look.colour("focus" if self.hasFocus() else "accent_line" if on else "control"),
                             2 if self.hasFocus() else 1.3))  # fmt: skip
