@@ -10,7 +10,6 @@ from waggle.gui import language
 from waggle.gui.look import Look
 from waggle.settings import Value
 
-
 CLOSED = 0.4  # of its colours has what cannot be changed now
 
 
