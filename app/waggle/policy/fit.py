@@ -167,8 +167,11 @@ def _activations(model: Configuration, machine: Machine, work: Work, way: Traini
     """Bytes that a pass keeps for its backward pass: those of a piece, and the attention of all that run together."""
     size, read = BYTES[way.precision], work.prompt + work.longest
     completions, together = _pass(model, work, way)
-    tokens = model.bytes_per_token(size, recompute=way.recompute) * (work.prompt + completions * work.longest)
     layers = 1 if way.recompute else model.num_hidden_layers
+    of_token = model.bytes_per_token(size, recompute=way.recompute)
+    if machine.backend == "torch":  # which keeps what the gate's SiLU reads beside what it makes
+        of_token += size * layers * model.intermediate_size
+    tokens = of_token * (work.prompt + completions * work.longest)
     answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
     scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
     if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
