@@ -80,6 +80,8 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     policy._rows = partial(Timed, np.array(bench_cells.lengths(cell)).ravel(), phases, usual)
     with phases.of("sample"):
         answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+    if policy._batch_size.rows is not None:
+        raise MemoryError("Answers were written a few at a time, so nothing was measured.")
     policy._rows = usual
     pauses.point()
     if not cell.learns:

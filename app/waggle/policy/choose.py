@@ -63,10 +63,9 @@ def let_go() -> None:
     """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
     gc.collect()  # an engine and its gate refer to each other
     if sys.modules.get("torch"):  # None: where it may not be imported
-        import torch
+        from waggle.policy.torch_memory import give_back_on_cards
 
-        torch.cuda.empty_cache()
-        torch.xpu.empty_cache()
+        give_back_on_cards()
 
 
 def open_policy(

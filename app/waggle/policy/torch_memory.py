@@ -29,6 +29,13 @@ def memory_errors() -> Iterator[None]:
         raise MemoryShort("The model ran out of memory.", "Close other programs, or lower learning.group_size.") from error
 
 
+def give_back_on_cards() -> None:
+    """Let other programs, and whatever keeps memory of its own, have what is free on graphics cards."""
+    with contextlib.suppress(RuntimeError):  # where a recording failed, torch may take it for unfinished for ever
+        torch.cuda.empty_cache()
+    torch.xpu.empty_cache()
+
+
 def give_back() -> None:
     """Let the system have what is free: glibc keeps it between what is used, and phases of a round need pieces of other sizes."""
     if sys.platform == "linux":

@@ -80,9 +80,10 @@ class TorchPolicy:
         group_size = len(uniforms) // len(prompts)
         short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
-        rows = TorchRows if short else self._rows  # and no recording takes memory either
+        if short:
+            self._rows = TorchRows  # and what was recorded gives its memory back
         with memory_errors(), ready:
-            made = decode(rows(self._model, self._device, prompts, group_size, params), uniforms, params)
+            made = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
