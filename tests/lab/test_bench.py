@@ -136,3 +136,12 @@ def test_loss_and_gradients_equal_those_of_trl():
     assert found["gradient"] < 1e-5
     assert found["loss"] < 1e-5
     assert found["clipped"] > 0.0, "the clip must count"
+
+
+def test_cards_and_all_versions_that_were_measured_with_are_named(tmp_path):
+    book = tmp_path / "runs.jsonl"
+    here, there = line("cuda", "waggle", 2.0, card="A card", versions={"torch": "1"}), line("cuda", "trl", 20.0, card="A card")
+    book.write_text(here + there + line("tiny", "trl", 3.0))
+    found = bench_report.figures(bench_report.read(book))
+    assert (found["cards"], found["versions"]) == (["A card"], {"torch": "1, 2"})
+    assert found["half_b_cuda_vs_trl"] == 10.0

@@ -22,10 +22,8 @@ SCORES = 6  # further copies of the scores of attention, while one layer's gradi
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
 DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
-TOKEN_S, PASS_S = (
-    {"cuda": 2e-4, "xpu": 1e-3},
-    3e-3,
-)  # of a layer on a card for a token and for a pass, however little there is to do
+# Seconds of a layer on a card, for a token and for a pass, however little there is to compute.
+CARD_S = {"cuda": (2e-4, 3e-3), "xpu": (1e-3, 3e-3)}
 PARTS = (2, 4, 8, 16)  # into which work is divided where nothing fits as a whole
 LONG_S = 0.1  # of a product: no further one has to say how fast it is. A processor without bfloat16 takes most of a second
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
@@ -192,7 +190,7 @@ def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
 
 def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) -> float:
     """Of one round: two operations a weight and token forward, twice as many backward."""
-    speed, one_by_one = machine.speeds[way.precision], model.num_hidden_layers if machine.device in TOKEN_S else 0
+    speed, (token_s, pass_s) = machine.speeds[way.precision], CARD_S.get(machine.device, (0.0, 0.0))
     head = model.vocab_size * model.hidden_size
     layers = _layers(model)
     decoded = 2 * work.answers * work.longest * (layers + head)
@@ -203,8 +201,9 @@ def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) 
     tokens = prompts * work.prompt + work.group_size * work.longest
     learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)
     steps = work.longest * min(way.parts, work.questions)
-    answering = max(decoded / (DECODED * speed), TOKEN_S.get(machine.device, 0.0) * one_by_one * steps)
-    learning = max(learned / (LEARNED * speed), PASS_S * one_by_one * work.groups * prompts / together)
+    run = work.groups * prompts / together  # passes
+    answering = max(decoded / (DECODED * speed), token_s * model.num_hidden_layers * steps)
+    learning = max(learned / (LEARNED * speed), pass_s * model.num_hidden_layers * run)
     return answering + written / (LEARNED * speed) + learning
 
 
