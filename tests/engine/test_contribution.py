@@ -15,7 +15,7 @@ from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.engine import contribution, telling
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
-from waggle.engine.history import History
+from waggle.engine.history import History, days_of
 from waggle.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events, wire
@@ -167,14 +167,14 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
 
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
     before = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=20)
-    (day,) = before.history.days()
+    ((day,), _newest) = days_of(tmp_path / "history.sqlite")
     assert before.of(events.AhaHappened)
     anew = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=2)
     assert [event.score.round for event in anew.of(events.HeldOutMeasured)] == [0, 2]
     told = anew.history.told()
     assert ([one.round for one in told.rounds], [one.round for one in told.held_out]) == ([0, 1], [0, 2])
     assert told.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
-    (again,) = anew.history.days()
+    ((again,), _newest) = days_of(tmp_path / "history.sqlite")
     assert (again.rounds, again.answers) == (22, day.answers // 20 * 22)
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from killing import killed_after
-from waggle.engine.history import History
+from waggle.engine.history import History, days_of
 from waggle.engine.rebuilding import opened
 from waggle.errors import HistoryError
 from waggle.protocol import events, wire
@@ -112,7 +112,8 @@ def test_of_a_model_that_began_anew_the_rounds_before_come_back_into_the_days_al
     history, _ = rebuilt(home)
     told = history.told()
     assert ([(one.round, one.reward) for one in told.rounds], told.held_out, told.ahas) == ([(0, 0.1), (1, 0.1)], (), ())
-    assert [(day.rounds, day.answers) for day in history.days()] == [(5, 5 * 64)]
+    days, _newest = days_of(home / "history.sqlite")
+    assert [(day.rounds, day.answers) for day in days] == [(5, 5 * 64)]
 
 
 def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_snapshot(home):

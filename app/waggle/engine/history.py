@@ -165,10 +165,6 @@ class History:
         (total,) = self._database.execute(LEARNED).fetchone()
         return int(total)
 
-    def days(self) -> tuple[person.Day, ...]:
-        """What was done on each day of this computer's calendar, oldest first."""
-        return _days(self._database)
-
     def settle(self) -> None:
         """All of it into the one file, which can be moved once this is closed."""
         with self._told_of():
@@ -192,9 +188,9 @@ class History:
 
 
 def days_of(path: Path) -> tuple[tuple[person.Day, ...], tuple[int, float] | None]:
-    """The days in a history that is only looked at, and the last round in them with its moment.
+    """What was done on each day of this computer's calendar, oldest first, and the last round with its moment.
 
-    One that cannot be read has none: it is mended where it is gone on with.
+    The history is only looked at. One that cannot be read has none: it is mended where it is gone on with.
     """
     try:
         with looked_at(path) as database:
