@@ -211,9 +211,12 @@ def window() -> list[str]:
 
 
 def program(module: str) -> list[str]:
-    """The command that runs one of our modules as a process of its own; in an installed app each is an executable."""
+    """The command that runs one of our modules as a process of its own; in an installed app each is an executable.
+
+    `-P`: or whatever lies in the folder that Waggle was started in would be imported in the place of what we ask for.
+    """
     if not getattr(sys, "frozen", False):
-        return [sys.executable, "-m", module]
+        return [sys.executable, "-P", "-m", module]
     here = Path(sys.executable)
     name, *rest = {
         "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],  # elsewhere a window has no standard streams

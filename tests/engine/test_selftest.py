@@ -47,7 +47,7 @@ def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, cap
 
 
 def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
-    assert paths.program("waggle") == paths.window() == [sys.executable, "-m", "waggle"]
+    assert paths.program("waggle") == paths.window() == [sys.executable, "-P", "-m", "waggle"]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", os.path.join("opt", "Waggle.exe"))
     monkeypatch.setattr(sys, "platform", "win32")

@@ -48,7 +48,7 @@ def kinds(told: list[AnyEvent]) -> list[str]:
 
 
 def test_the_real_engine_is_started_by_this_python() -> None:
-    assert command_line(["--solo"]) == [sys.executable, "-m", "waggle", "engine", "--stdio", "--solo"]
+    assert command_line(["--solo"]) == [sys.executable, "-P", "-m", "waggle", "engine", "--stdio", "--solo"]
 
 
 def test_pausing_and_resuming_go_there_and_back(engine: Callable[[str], Made], qtbot: QtBot) -> None:

@@ -225,6 +225,17 @@ def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
         own.close()
 
 
+def test_what_lies_in_the_folder_that_waggle_was_started_in_is_never_imported(tmp_path, monkeypatch):
+    for module in ("calendar", "decimal", "waggle"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('a program of others ran')")
+    monkeypatch.chdir(tmp_path)
+    own = Verifier(first_swarm())
+    try:
+        assert len(own.answers([("bf", 9)])) == 1
+    finally:
+        own.close()
+
+
 def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
     reasons: list[str] = []
     own = Verifier(first_swarm(), restarted=reasons.append)
