@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,17 @@ from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.verifier import Verifier
 
 LONG = "x" * 200_000  # more than a pipe takes
+ENDLESS = """
+from waggle.tasks import template_child, verifier_child
+
+def endless(*_):
+    while True:
+        pass
+
+verifier_child.SECONDS = template_child.SECONDS = 0.5
+verifier_child.Bench.answer, template_child.rendered = endless, endless
+verifier_child.main() if {verifier} else template_child.main()
+"""
 NEVER = 600.0
 SOON = 60.0
 
@@ -37,6 +49,15 @@ def ask(own) -> Callable[[], list[Verdict]]:
     """Let it judge a peer's right answer."""
     (question,), (answer,) = own.questions([("bf", 3)]), own.answers([("bf", 3)])
     return lambda: own.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
+
+
+@pytest.mark.parametrize("verifier", [True, False])
+def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(verifier):
+    asked = [wire.Warm(()), wire.MakeAnswers([("bf", 1)])] if verifier else [wire.Render("", {}, ())]
+    frames = b"".join(wire.framed(one) for one in asked)
+    command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
+    child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
+    assert child.returncode == -signal.SIGPROF
 
 
 def test_a_child_that_gets_no_processor_for_longer_than_a_text_may_work_judges_it_all_the_same(own, ask, monkeypatch):

@@ -24,6 +24,7 @@ from waggle.tasks.group import RIGHT, TAGS, UNJUDGED, Verdict
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = TAGS
 PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
+SECONDS = 60.0  # of the processor for one request, where nobody is left who ends it sooner
 SPARE = 16  # seeds to begin with: a dataset may make no question of some
 CACHED = 4096  # entries
 CACHED_CHARACTERS = 8_000_000  # of all that they hold, five bytes each or more: a stranger may have chosen lists of primes
@@ -205,6 +206,7 @@ def main() -> None:
     wire.send(replies, warmed)
     answered = 0
     while (frame := wire.receive(sys.stdin.buffer)) is not None:
+        armour.end_after(SECONDS)
         try:
             reply = _reply(bench, decoder.decode(frame))
             answered += 1
