@@ -76,6 +76,20 @@ async def test_without_the_settings_word_nothing_leaves_whatever_is_asked(trying
     assert swarm.heard == []
 
 
+@pytest.mark.parametrize("to_share", [True, False])
+async def test_a_question_is_looked_for_a_few_at_a_time_and_no_further_than_it_is_found(trying, verifier, to_share, monkeypatch):
+    asked: list[int] = []
+    make = verifier.questions
+    monkeypatch.setattr(verifier, "questions", lambda keys: asked.append(len(keys)) or make(keys))
+    for number in range(30):
+        asked.clear()
+        await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=number, to_share=to_share))
+        assert set(asked) == {16}
+        assert len(asked) <= 16
+    if to_share:
+        assert asked == [16], "most questions are for training"
+
+
 async def test_an_answer_to_a_reserved_question_never_leaves(trying, swarm):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=False)

@@ -248,6 +248,22 @@ def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
         own.close()
 
 
+def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monkeypatch):
+    sizes: list[int] = []
+    ask = verifier._child.ask
+
+    def counted(request, *limits):
+        sizes.append(len(request.items))
+        return ask(request, *limits)
+
+    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    texts = [answer if place % 3 else "nothing" for place in range(150)]
+    monkeypatch.setattr(verifier._child, "ask", counted)
+    verdicts = verifier.judge([(question, said(f"<answer>{text}</answer>")) for text in texts])
+    assert [verdict.reward == 1.0 for verdict in verdicts] == [text == answer for text in texts]
+    assert sizes == [64, 64, 22]
+
+
 def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
     (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
     foreign = msgspec.structs.replace(question, dataset="no_such_dataset")

@@ -5,7 +5,7 @@ What a person wrote is shared only where the settings say so, in a group of its 
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -22,9 +22,11 @@ from waggle.sapo.round import Node, Rules, completion_of
 from waggle.swarm.record import oldest_epoch
 from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.verifier import batched
 
 MOST = 8  # moments
 LOOKED = 256  # questions among which a reserved one is looked for
+AT_ONCE = 16  # of them made in one request
 SPREAD = 1 << 20  # of the seeds that numbers stand for
 THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the process lasts: MLX keeps memory for each one ever
 
@@ -67,8 +69,8 @@ class Trying:
             return None, self._reserved(dataset, number)
         charter, cap = self.node.charter, self.node.charter.index_cap
         ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(LOOKED)]
-        made = self.node.verifier.questions([(dataset, seed_of(charter.digest, self.node.origin, one)) for one in ids])
-        for one, question in zip(ids, made, strict=True):
+        made = self._made(dataset, [seed_of(charter.digest, self.node.origin, one) for one in ids])
+        for one, question in zip(ids, made, strict=False):
             if split_of(dataset, question.text) == "train":
                 return one, question
         raise EngineError("No question was found that others take.", "Try another number.")
@@ -76,11 +78,15 @@ class Trying:
     def _reserved(self, dataset: str, number: int) -> Question:
         """The first reserved one from a number on; raises EngineError where there is none near."""
         first = number % SPREAD * LOOKED
-        made = self.node.verifier.questions([(dataset, seed) for seed in range(first, first + LOOKED)])
-        for question in made:
+        for question in self._made(dataset, range(first, first + LOOKED)):
             if split_of(dataset, question.text) in ("dev", "test"):
                 return question
         raise EngineError("No question was found that is never trained on.", "Try another number.")
+
+    def _made(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
+        """The questions of these seeds, a few at a time, as long as they are asked for: the round is judged between them."""
+        for some in batched([(dataset, seed) for seed in seeds], AT_ONCE):
+            yield from self.node.verifier.questions(some)
 
     def _ask(self, command: commands.AskModel) -> tuple[trying.TryingEvent, ...]:
         self.moments.pause_point()  # the engine may have left while others were answered

@@ -1,6 +1,6 @@
 """A group: one question with its G completions. The unit of sharing and of advantage ("rollout" in the SAPO paper)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -8,7 +8,10 @@ from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
 
+Place = Annotated[int, msgspec.Meta(ge=0)]
+
 TAGS = "<answer>", "</answer>"  # between which an answer stands
+WORDS = 64  # characters of why an answer earns what it does
 RIGHT = 0.99  # rewards from here on count as a right answer
 
 
@@ -39,10 +42,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     holds the true answer and nothing else.
     """
 
-    reward: float
-    reason: str
-    start: int = 0  # of the judged span, in characters of the completion
-    length: int = 0  # 0 when there was nothing to judge
+    reward: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+    reason: Annotated[str, msgspec.Meta(max_length=WORDS)]
+    start: Place = 0  # of the judged span, in characters of the completion
+    length: Place = 0  # 0 when there was nothing to judge
     exact: bool = False
 
 

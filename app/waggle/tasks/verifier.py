@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import wire
@@ -20,10 +21,12 @@ from waggle.tasks.questions import Question, Split, split_of
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 BATCH_SECONDS = 20.0  # of the clock, for one request, whatever its size
 DIGEST_QUESTIONS = 64
-AT_ONCE = 64  # questions of one request: seconds where each reads a book, on a busy computer
+AT_ONCE = 64  # questions of one request, to be made or judged: seconds where each reads a book, on a busy computer
 HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions
 STALE_SEEDS = 1 << 11  # one after the other without a new text: all that the settings make were seen
 STRANGERS_SECONDS = 2.0  # of the processor, for one group of a peer: thousands of times what honest text takes
+
+Item = TypeVar("Item")
 
 
 class Verifier:
@@ -88,12 +91,11 @@ class Verifier:
 
         Raises VerifierGone where there is no child and none can be started.
         """
-        batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
-        if not batch:
-            return []
-        verdicts = self._try(batch)
-        if verdicts is None:
-            return [verdict for item in batch for verdict in self._try([item]) or [UNJUDGED]]
+        all_of_them = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
+        verdicts: list[Verdict] = []
+        for batch in batched(all_of_them, AT_ONCE):
+            judged = self._try(batch)
+            verdicts += [verdict for item in batch for verdict in self._try([item]) or [UNJUDGED]] if judged is None else judged
         return verdicts
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
@@ -147,9 +149,9 @@ class Verifier:
             raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, wire.Failed) else "")
         return reply.texts
 
-    def _try(self, batch: list[tuple[str, int, str, bool]]) -> list[Verdict] | None:
+    def _try(self, batch: Sequence[wire.Item]) -> list[Verdict] | None:
         try:
-            reply = self._ask(wire.Judge(batch), attempts=1)
+            reply = self._ask(wire.Judge(list(batch)), attempts=1)
         except VerifierError as error:
             if type(error) is VerifierGone:
                 raise
@@ -174,6 +176,7 @@ class Verifier:
         reply = self._child.ask(request, seconds, work)
         if isinstance(reply, (wire.Texts, wire.Verdicts)):
             self.worked += reply.seconds
+            wire.require_all(request, reply)
         if isinstance(reply, wire.Tripped):
             raise Forbidden(f"a scorer tried {reply.event} on a text")
         return reply
@@ -205,7 +208,7 @@ def _start() -> Child[wire.Reply]:
         raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
 
 
-def batched(keys: Sequence[wire.Key], size: int) -> Iterator[Sequence[wire.Key]]:
+def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     """Split long requests so that each stays well under the time limit."""
-    for first in range(0, len(keys), size):
-        yield keys[first : first + size]
+    for first in range(0, len(items), size):
+        yield items[first : first + size]

@@ -14,6 +14,7 @@ MAX_FRAME = 64 * 1024 * 1024
 REASON = 300  # characters of what a program of others says
 
 Key = tuple[str, int]  # (dataset, seed)
+Item = tuple[str, int, str, bool]  # dataset, seed, completion, ended by itself
 
 
 class Warm(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -33,7 +34,7 @@ class MakeAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    items: list[tuple[str, int, str, bool]]  # dataset, seed, completion, ended by itself
+    items: list[Item]
 
 
 class Texts(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -61,7 +62,7 @@ class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The child is alive but could not do this: an unknown dataset or a setting that reasoning-gym refuses."""
 
-    reason: str
+    reason: Annotated[str, msgspec.Meta(max_length=REASON)]
 
 
 class List(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -164,6 +165,15 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 def reply(frame: bytes) -> Reply:
     """What the verifier child says; raises EOFError where that is nonsense: it is as good as gone."""
     return _said(frame, _replies)
+
+
+def require_all(request: Warm | Request, said: Texts | Verdicts) -> None:
+    """Raise EOFError unless that is an answer to each part of the request, and to nothing else."""
+    match request, said:
+        case (MakeQuestions(asked) | MakeAnswers(asked), Texts(answers)) | (Judge(asked), Verdicts(answers)):
+            if len(answers) == len(asked):
+                return
+    raise EOFError("it talks nonsense: it answers what nobody asked")
 
 
 def audit_reply(frame: bytes) -> AuditReply:
