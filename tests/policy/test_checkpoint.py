@@ -168,6 +168,26 @@ def test_a_checkpoint_for_which_there_is_no_room_is_not_begun(policy, root, monk
     assert written == []
 
 
+@pytest.mark.parametrize(("places", "kept"), [(3.7, [3, 4, 5]), (2.0, [4, 5]), (1.9, [1])])
+def test_where_the_disk_has_room_for_few_the_oldest_make_way_but_never_the_newest(policy, root, monkeypatch, places, kept):
+    """A disk with room for so many states, and a little for what else is written with one."""
+    whole = save(root, policy, state(1))
+    disk = places * whole + 1000
+
+    def used() -> int:
+        return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=disk - used()))
+    for number in range(2, 6):
+        if kept == [1]:
+            with pytest.raises(CheckpointError, match="No space left"):
+                save(root, policy, state(number))
+        else:
+            save(root, policy, state(number))
+            assert used() <= disk
+    assert sorted(int(path.name[1:]) for path in root.iterdir()) == kept
+
+
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path, share):
     """Exports of one model begin alike: adapters change none of its embeddings."""

@@ -126,8 +126,7 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     temporary.mkdir(parents=True)
     saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
     kept, moments = policy.state()
-    if sum(array.nbytes for array in (*kept.values(), *moments.values())) > shutil.disk_usage(root).free:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # before gigabytes are written in vain, again and again
+    _make_room(root, sum(array.nbytes for array in (*kept.values(), *moments.values())))
     if any(map(weights.is_bits, kept.values())):
         saved = replace(saved, format=2)
     weights.save(kept, temporary / _weights_file(saved))
@@ -144,12 +143,29 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     _flush(root)
     for old in folders(root)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
-    return sum(path.stat().st_size for path in final.iterdir())
+    return _bytes(final)
+
+
+def _make_room(root: Path, size: int) -> None:
+    """Drop older states where the disk has no room for another beside them; the newest stays until that is whole.
+
+    Raises OSError where that would not do, before gigabytes are written in vain, again and again.
+    """
+    missing, older = size - shutil.disk_usage(root).free, folders(root)[1:]
+    if missing > sum(map(_bytes, older)):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    while missing > 0:
+        missing -= _bytes(older[-1])
+        shutil.rmtree(older.pop(), ignore_errors=True)
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 def size(root: Path) -> int:
     """Bytes of the newest checkpoint; 0 where there is none."""
-    return sum(path.stat().st_size for folder in folders(root)[:1] for path in folder.iterdir())
+    return sum(map(_bytes, folders(root)[:1]))
 
 
 def age(root: Path) -> float:
