@@ -24,7 +24,8 @@ FILES = {
 }  # fmt: skip
 RARE = {  # what a kill, damage, Windows or an early version leaves
     "identity.new": "identity", "identity.k3_x9ab2.new": "identity", "control/engine.port": "settings",
-    "control/engine.lock": "settings", "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
+    "control/engine.lock": "settings", "control/window.sock": "settings", "control/window-0123456789abcdef.sock": "settings",
+    "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
     ".doctor": "settings", "settings.new": "settings", "settings.toml.broken": "settings", "settings.toml.broken-2": "settings",
     "window.json.new": "settings", "models.new": "checkpoints",
     "checkpoints/damaged-r00000007/state.json": "checkpoints", "checkpoints/damaged-journal-r00000007": "checkpoints",

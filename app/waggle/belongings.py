@@ -40,7 +40,7 @@ OF_MODEL: dict[Kind, tuple[str, ...]] = {
                      for beside in ("", "-wal", "-shm", "-journal")),
 }  # fmt: skip
 OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}
-MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new")
+MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new", "control/window*.sock")
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
     "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
@@ -95,7 +95,8 @@ def is_home(home: paths.Home) -> bool:
         held = [f"control/{path.name}" for path in home.control.iterdir()]
     except OSError:  # it is not there
         return os.path.lexists(home.identity)
-    return not held or any(name in MARKS for name in held) or os.path.lexists(home.identity)
+    marked = any(fnmatchcase(name, mark) for name in held for mark in MARKS)
+    return not held or marked or os.path.lexists(home.identity)
 
 
 def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
