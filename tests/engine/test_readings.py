@@ -122,6 +122,7 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
     assert told(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
     bus.write_text("#!/bin/sh\nexit 1\n")
     assert told(60, rules)[0] == {0.0, None}
+    assert told(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"
     assert Reader()(rules).idle_seconds is None, "a pause until one is away is refused then"
 
 

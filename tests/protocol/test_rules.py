@@ -88,7 +88,7 @@ def test_a_rule_that_is_off_is_not_spoken_of():
         ),
         (
             Wishes(paused=True, until_away=True), Readings(), "Paused until you are away.",
-            "Goes on 3 min after you stop using the computer.",
+            "Goes on when you resume: this computer does not tell whether you are using it.",
         ),
         (Wishes(paused=True, anyway_until=NOW + 9), GOOD, "Paused.", "Goes on when you resume."),
     ],

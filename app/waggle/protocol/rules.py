@@ -135,8 +135,10 @@ def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: C
         minutes = rules.idle_minutes or AWAY_MINUTES
         if readings.idle_seconds is not None and readings.idle_seconds >= 60 * minutes:
             return None
-        says = "Paused until you are away."
-        return Tick(rule="pause", passes=False, says=says, ends=f"Goes on {minutes} min after you stop using the computer.")
+        ends = f"Goes on {minutes} min after you stop using the computer."
+        if readings.idle_seconds is None:
+            ends = "Goes on when you resume: this computer does not tell whether you are using it."
+        return Tick(rule="pause", passes=False, says="Paused until you are away.", ends=ends)
     return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
 
 

@@ -28,6 +28,7 @@ class Reader:
         self._asked_at: float | None = None
         self._idle: float | None = None
         self._idle_at: float | None = None
+        self._used_at: float | None = None  # as far as it was told
 
     def __call__(self, rules: When, *, until_away: bool = False) -> Readings:
         """`until_away`: a pause waits for idleness."""
@@ -43,8 +44,13 @@ class Reader:
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
-        if needed or self._idle_at is None or self._clock() - self._idle_at > IDLE_SECONDS:
-            self._idle, self._idle_at = idle_seconds(), self._clock()
+        """Whoever waits for it and is told no more was seen last before that: who was there has logged out."""
+        now = self._clock()
+        if needed or self._idle_at is None or now - self._idle_at > IDLE_SECONDS:
+            self._idle, self._idle_at = idle_seconds(), now
+            self._used_at = self._used_at if self._idle is None else now - self._idle
+        if needed and self._used_at is not None:
+            return now - self._used_at
         return self._idle if needed or self._idle is None else 0.0
 
     def _is_metered(self) -> bool | None:
