@@ -23,7 +23,7 @@ def wait_downloaded(engine: Engine, at_least: int) -> events.Downloading:
     return engine.wait(events.Downloading, fits=lambda event: event.done >= at_least)
 
 
-def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_path):
+def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_made_again_as_it_was(tmp_path):
     with local_hub() as hub:
         hub.add(NAME, paths.starter())
         hub.hold[WEIGHTS] = 4 * PIECE
@@ -48,8 +48,14 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed(tmp_
             assert engine.wait(events.Ready).model == "starter 0.8M"
             engine.wait(events.PhaseChanged, fits=lambda event: event.phase == "contributing")
             assert not remove(tmp_path / "cache/waggle/models" / NAME), "it is in use"
+            engine.wait_round(0, 60)
+            assert engine.end() == 0
         (again,) = [one for one in hub.asked[asked_before:] if "/cdn/" in one.path]
         assert again.range == f"bytes={4 * PIECE}-", "what had come was not fetched again"
+        assert remove(tmp_path / "cache/waggle/models" / NAME), "a cache may be emptied"
+        hub.newer[NAME] = {"config.json": hub.repositories[NAME]["config.json"] + b"\n"}
+        with running(engine_of(hub, tmp_path)) as engine:
+            assert engine.wait(events.Ready).round >= 1, "it goes on with the model that it began with"
 
 
 def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model_may_be_chosen_meanwhile(tmp_path):

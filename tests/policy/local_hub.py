@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-COMMIT = "c0ffee" + "0" * 34
+COMMIT, NEWER = "c0ffee" + "0" * 34, "c0ffee" + "1" * 34
 LARGE = (".safetensors", ".bin")
 TOKEN = "hf_a_token_of_a_test"
 
@@ -34,6 +34,7 @@ class Hub:
     """What the hub has, what is wrong with it, and what it was asked. Files are bytes by name, by repository."""
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files that a newer commit has
     gated: set[str] = field(default_factory=set)
     private: set[str] = field(default_factory=set)
     damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is given with a wrong byte
@@ -122,8 +123,12 @@ class _Answer(BaseHTTPRequestHandler):
         elif revision not in (None, "main", COMMIT):
             self._refuse(404, "RevisionNotFound")
         else:
-            files = self.hub.repositories[repository]
-            self._json({"id": repository, "sha": COMMIT, "siblings": [self._sibling(*file) for file in files.items()]})
+            commit = NEWER if repository in self.hub.newer and revision != COMMIT else COMMIT
+            files = self._files(repository, commit)
+            self._json({"id": repository, "sha": commit, "siblings": [self._sibling(*file) for file in files.items()]})
+
+    def _files(self, repository: str, commit: str) -> dict[str, bytes]:
+        return self.hub.repositories[repository] | (self.hub.newer.get(repository, {}) if commit == NEWER else {})
 
     def _sibling(self, name: str, content: bytes) -> dict[str, Any]:
         size = self.hub.sizes.get(name, len(content))
@@ -137,9 +142,9 @@ class _Answer(BaseHTTPRequestHandler):
             self._refuse(401, "RepoNotFound")
         elif repository in self.hub.gated and not self.headers.get("Authorization"):
             self._refuse(403, "GatedRepo")
-        elif commit != COMMIT:
+        elif commit not in (COMMIT, NEWER):
             self._refuse(404, "RevisionNotFound")
-        elif name not in self.hub.repositories[repository]:
+        elif name not in self._files(repository, commit):
             self._refuse(404, "EntryNotFound")
         elif name.endswith(LARGE):
             self.send_response(302)
@@ -147,7 +152,7 @@ class _Answer(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
         else:
-            self._give(self.hub.repositories[repository][name], name)
+            self._give(self._files(repository, commit)[name], name)
 
     def _allowed(self, repository: str) -> bool:
         secret = repository in self.hub.private and self.headers.get("Authorization") != f"Bearer {TOKEN}"

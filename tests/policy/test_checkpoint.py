@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 
 from policy.models import make_model
 from waggle.errors import CheckpointError, MemoryShort
@@ -49,6 +50,15 @@ def test_the_newest_checkpoint_is_restored_and_three_are_kept(policy, root):
     assert aside == []
     assert next(iter(policy.state()[0].values())).flatten()[0] == 5
     assert sorted(path.name for path in root.iterdir()) == ["r00000003", "r00000004", "r00000005"]
+
+
+def test_which_commit_was_trained_here_is_known_for_its_own_name_alone(policy, root):
+    assert checkpoint.commit_of(root, "bees/tiny") == ""
+    save(root, policy, state(1))
+    assert checkpoint.commit_of(root, "bees/tiny") == "", "an earlier version did not say it"
+    save(root, policy, replace(state(2), hub="bees/tiny@main c0ffee"))
+    names = ("bees/tiny", "bees/tiny@main", "bees/other", "")
+    assert [checkpoint.commit_of(root, name) for name in names] == ["", "c0ffee", "", ""]
 
 
 def rewrite(folder: Path, old: bytes, new: bytes) -> None:

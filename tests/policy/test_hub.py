@@ -228,6 +228,21 @@ def test_a_revision_has_a_folder_of_its_own(hub, tmp_path):
     assert get(hub, tmp_path) == tmp_path / "bees/tiny"
 
 
+def test_what_was_trained_is_downloaded_again_and_not_what_its_name_means_by_now(hub, tmp_path):
+    get(hub, tmp_path)
+    named = hub_module.named(NAME, tmp_path)
+    assert named == f"{NAME} {COMMIT}"
+    remove(tmp_path / NAME)
+    assert hub_module.named(NAME, tmp_path) == ""
+    hub.newer[NAME] = {"generation_config.json": b"{}"}
+    again = get(hub, tmp_path, commit=COMMIT)
+    assert (hub_module.named(NAME, tmp_path), (again / "generation_config.json").read_bytes() != b"{}") == (named, True)
+    remove(again)
+    assert (get(hub, tmp_path) / "generation_config.json").read_bytes() == b"{}"
+    gone = refused(hub, tmp_path / "other", commit="0" * 40)
+    assert gone.title == "The hub has bees/tiny no more as it was when its training here began."
+
+
 def test_a_model_with_a_licence_to_accept_says_how_and_comes_with_the_token(hub, tmp_path):
     hub.gated.add(NAME)
     error = refused(hub, tmp_path)

@@ -35,6 +35,7 @@ class Plan:
     base: str  # of the model that training began from
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
+    hub: str = ""  # that model, as the hub knows it (see checkpoint.Saved)
 
 
 @dataclass
@@ -118,7 +119,7 @@ class Contribution:
         self.learned += summary.external
         saved = checkpoint.Saved(
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
-            completions=self.completions,
+            hub=self.plan.hub, completions=self.completions,
         )  # fmt: skip
         ahas = [(one.dataset, telling.aha(one, summary.at, telling.Titles(self.node.charter))) for one in found]
         written = self._kept(lambda: self._keep(saved, summary, ahas, taught))

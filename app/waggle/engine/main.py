@@ -320,6 +320,7 @@ def _contribution(
     policy = prepared.opened.policy
     plan = Plan(
         base=prepared.base,
+        hub=prepared.hub,
         held_out=prepared.held_out,
         held_out_every=chosen.learning.held_out_every,
     )

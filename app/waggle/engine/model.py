@@ -40,28 +40,31 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 async def find(
     chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
-    *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False,
+    *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
     """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelMissing.
 
     `examine` may refuse a model of which only the configuration has come; `limit` is how many bytes a second may come now
-    (0: however many there are). A hub that is away is waited for: in the middle of a download, and before it where `patient`.
+    (0: however many there are), `commit` what to download (see hub.fetch). A hub that is away is waited for: in the middle of a
+    download, and before it where `patient`.
     """
     try:
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen)
-        return await _downloaded(chosen, teller, gate, stopped, examine, limit=limit, patient=patient)
+        return await _downloaded(chosen, teller, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
 
 
 async def _downloaded(
     chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None],
-    *, limit: Callable[[], float], patient: bool,
+    *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
     tell = _Progress(chosen.name, teller, gate, limit)
     warn = partial(_warn, teller)
-    fetch = partial(hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine)
+    fetch = partial(
+        hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine, commit=commit
+    )  # fmt: skip
     away = partial(_tell_away, chosen.name, teller, patient)
     fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))
     stopping = asyncio.ensure_future(stopped.wait())

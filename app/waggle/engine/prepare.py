@@ -21,7 +21,7 @@ from waggle.engine.sitting import Sitting
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.policy import cached, checkpoint, configuration
+from waggle.policy import cached, checkpoint, configuration, hub
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.configuration import Configuration
 from waggle.policy.fit import Fit, Machine
@@ -67,6 +67,7 @@ class Prepared:
     trying: Trying
     talking: Talking
     base: str
+    hub: str
     round: int
     completions: int
     held_out: tuple[Question, ...]
@@ -84,7 +85,10 @@ async def prepare(
     specialties = others.specialties(chosen, charter)
     myself = identity.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
-    folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient)
+    commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
+    folder = await model.find(
+        chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
+    )  # fmt: skip
     _hold(folder, stack)
 
     _tell_part(teller, 1)
@@ -123,6 +127,7 @@ async def prepare(
         trying=Trying(moments, node, played, may_share, lambda: teller.state.round),
         talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on),
         base=base,
+        hub=hub.named(chosen.model.name, paths.models()) if chosen.model.name else "",
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
         held_out=held_out,

@@ -39,7 +39,8 @@ SUMS = "SHA256SUMS"
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from.
+    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from, and `hub` names it
+    where it came from there: "owner/name commit".
 
     A newer version may add what an older one can do without, so that it can be gone back to; all else is another format.
     """
@@ -50,6 +51,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     charter: str
     base: str
+    hub: str = ""
     method: Method = "full"
     optimiser: str = "adamw"
     completions: int = 0
@@ -244,6 +246,13 @@ def glanced(root: Path) -> Saved | None:
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
             return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
     return None
+
+
+def commit_of(root: Path, name: str) -> str:
+    """Of a model of the hub, that which was trained here: by its name alone the newest is meant. Empty where none was."""
+    saved = glanced(root)
+    was, _, commit = saved.hub.rpartition(" ") if saved else ("", "", "")
+    return commit if was == name else ""
 
 
 def method_of(root: Path) -> Method | None:

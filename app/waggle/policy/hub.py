@@ -84,6 +84,14 @@ def model_of(name: str, cache: Path) -> Model:
     return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
 
 
+def named(name: str, cache: Path) -> str:
+    """A complete model for good: its name and its commit. Empty where nothing says which it is."""
+    try:
+        return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=Plan).commit}"
+    except (OSError, *UNREADABLE):
+        return ""
+
+
 def is_begun(name: str, cache: Path) -> bool:
     """Whether the hub has said what a model consists of; raises ModelError for what is no name."""
     return (model_of(name, cache).unfinished / PLAN).is_file()
@@ -98,9 +106,11 @@ def fetch(
     token: Callable[[], str | None] = lambda: None,
     examine: Callable[[Path], None] = lambda folder: None,
     endpoint: str | None = None,
+    commit: str = "",
 ) -> Path:
     """The folder of a model, downloaded first where it is not here; raises ModelError, and HubAway for what may pass.
 
+    `commit` is the one to begin a download of, whatever the name means by now; empty: what it means.
     `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
     the configuration has come, and again when a download goes on: a ModelError of it ends that, and throws away what has come
     before any weights have. `token` is asked for only when the hub will not give the model to everyone.
@@ -118,7 +128,7 @@ def fetch(
             with FileLock(lock_of(model.unfinished), timeout=0):
                 if model.folder.is_dir():  # the other program has just finished
                     return model.folder
-                download = _Download(model, progress, warn, examine, endpoint)
+                download = _Download(model, progress, warn, examine, endpoint, commit)
                 try:
                     return download.run(token=None)
                 except RepositoryNotFoundError:  # or it wants to know who asks, which looks the same
@@ -142,8 +152,10 @@ class _Download:
         warn: Callable[[str], None],
         examine: Callable[[Path], None],
         endpoint: str | None,
+        commit: str,
     ) -> None:
         self._model = model
+        self._commit = commit
         self._examine = examine
         self._progress = progress
         self._warn = warn
@@ -175,12 +187,20 @@ class _Download:
     def _plan(self, token: str | None) -> Plan:
         """Ask the hub which commit the name means, and what is in it."""
         from huggingface_hub import HfApi
-        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 
         api = HfApi(endpoint=self._endpoint, token=token or False)
         try:
-            found = api.model_info(self._model.repository, revision=self._model.revision, files_metadata=True)
+            revision = self._commit or self._model.revision
+            found = api.model_info(self._model.repository, revision=revision, files_metadata=True)
             plan = plan_of(found)
+        except RevisionNotFoundError as error:
+            if not self._commit:
+                raise
+            raise ModelError(
+                f"The hub has {self._model.repository} no more as it was when its training here began.",
+                "What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.",
+            ) from error
         except HFValidationError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # JSON of another form, or none: a page to log in
