@@ -35,6 +35,7 @@ from waggle.swarm.book import Book, Entry
 from waggle.swarm.identity import text_of
 from waggle.swarm.light import is_light
 from waggle.swarm.node import SwarmNode
+from waggle.swarm.visit import Visited
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
@@ -302,6 +303,26 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     assert [one.ends_solo for one in told.swarms] == [True, False]
     await back.obey(commands.ChooseSwarm(id="5", charter=first))
     assert (swarms.applied(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
+    if not remembered:
+        book.write(home.swarms, Book())
+    found = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
+
+    async def visit(*_, **__):
+        return found.pop(0)
+
+    monkeypatch.setattr(swarms, "visit", visit)
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,)))
+    for members in (3, 3, 5):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+        if not remembered:
+            await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+        (told,) = await known.obey(commands.ListSwarms(id="3"))
+        assert told.swarms[1].members == members
 
 
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])

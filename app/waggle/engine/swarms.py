@@ -235,9 +235,11 @@ class Swarms:
             admission.require(charter, read.key)
         self._keep(charter, b"")
         self._looked[digest] = read, seen
-        known = book.read(self._home.swarms).entry(digest)
-        alone = self._chosen.swarm.solo
-        shown = replace(self._shown(charter, known), members=seen.members, ends_solo=alone)
+        known = book.read(self._home.swarms)
+        entry = known.entry(digest)
+        if entry and seen.answered:
+            book.write(self._home.swarms, known.with_entry(replace(entry, members=seen.members)))
+        shown = replace(self._shown(charter, entry), members=seen.members, ends_solo=self._chosen.swarm.solo)
         return told.InviteRead(swarm=shown, answered=seen.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
@@ -338,6 +340,7 @@ def _entry(digest: str, entry: Entry | None, looked: tuple[invite.Invite, Visite
         seeds=tuple(dict.fromkeys((*read.seeds, *before.seeds)))[: invite.MAX_SEEDS],
         gateways=tuple(dict.fromkeys((*read.gateways, *before.gateways)))[: invite.MAX_GATEWAYS],
         only_by_web=seen.only_by_web if seen.answered and read.seeds else before.only_by_web,
+        members=seen.members if seen.answered else before.members,
     )
 
 
