@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from filelock import FileLock
@@ -144,6 +145,17 @@ child.communicate(b"x"); ends.set()
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is but one core")
+@pytest.mark.skipif(sys.platform == "win32", reason="niceness is unix's")
+def test_a_thread_that_has_just_ended_keeps_no_other_from_its_priority(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as living:
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        monkeypatch.setattr(limits, "_threads", lambda process: [ended.pid, process.pid])
+        assert limits._nice(psutil.Process(living.pid), "lowest")
+        assert os.getpriority(os.PRIO_PROCESS, living.pid) == limits.NICENESS["lowest"]
+        living.kill()
+
+
 def test_all_is_kept_before_another_number_of_threads_learns():
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)

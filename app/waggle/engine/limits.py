@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -72,8 +73,9 @@ def _nice(process: psutil.Process, priority: str) -> bool:
             process.nice(classes.get(priority, psutil.NORMAL_PRIORITY_CLASS))
         else:
             for number in _threads(process):  # on Linux each thread has a priority of its own
-                os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
-    except (psutil.NoSuchProcess, ProcessLookupError):  # it has just ended
+                with suppress(ProcessLookupError):  # it has just ended, and others have not
+                    os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
+    except psutil.NoSuchProcess:
         return True
     except (psutil.AccessDenied, PermissionError):
         return False
