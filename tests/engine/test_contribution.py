@@ -201,6 +201,14 @@ def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tm
     assert not again.of(events.AhaHappened), "each is the first only once"
 
 
+def test_how_many_groups_of_peers_a_model_was_trained_on_goes_with_its_state(verifier, questions, tmp_path):
+    pool = [external(number) for number in range(4)]
+    kept = contribute(tmp_path, node(verifier, lines=LINES, pool=pool), questions, rounds=3)
+    took = [event.summary.external for event in kept.of(events.RoundCompleted)]
+    assert sum(took) > 0
+    assert [saved.learned for saved in kept.saved] == [sum(took[: place + 1]) for place in range(3)]
+
+
 def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions, tmp_path):
     me = node(verifier)
     kept = contribute(tmp_path, replace(me, policy=Shown(LINES)), questions, rounds=1)

@@ -176,7 +176,6 @@ def test_where_training_begins_anew_nothing_of_the_model_before_is_left_but_its_
         history.go_on_from(0)
         assert known(history) == ([], [], (), [])
         assert [(day.rounds, day.answers, day.learned) for day in days(tmp_path)] == [(2 * life, 128 * life, 6 * life)] * 3
-        assert history.learned() == 18 * life
     history.keep_score(score(0))
     history.go_on_from(0)
     assert history.has_score(0), "no round was played since"

@@ -10,10 +10,8 @@ import pytest
 from sapo.test_round import CHARTER, RULES, node
 from swarm.live import Ear, fresh_identity, options
 from waggle.engine.gate import Gate
-from waggle.engine.history import History
 from waggle.engine.sitting import Sitting
 from waggle.errors import Stopped
-from waggle.protocol.events import RoundSummary
 from waggle.rl.batch import nothing
 from waggle.swarm import sheet
 from waggle.swarm.news import SheetsMarked
@@ -109,13 +107,3 @@ async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_noth
         assert ear.all(SheetsMarked) == []
     finally:
         await swarm.close()
-
-
-def test_the_history_knows_how_many_groups_of_peers_were_learned_from(tmp_path: Path) -> None:
-    history = History(tmp_path / "history.sqlite")
-    assert history.learned() == 0
-    for number in range(10):
-        history.keep_round(RoundSummary(round=number, at=NOW, reward=0.5, solved=0.5, seconds=1.0, external=3))
-    history.thin(most=4)
-    assert history.learned() == 30
-    history.close()

@@ -58,7 +58,7 @@ class Contribution:
     clock: Callable[[], float] = time.time
     retry: float = RETRY_SECONDS
     before_round: Callable[[], None] = nothing
-    learned: int = 0  # groups of peers, all time
+    learned: int = 0  # groups of peers that this model was trained on
     sit: Callable[[int, int], None] = nothing
     _grown: float = field(default=0.0, init=False)
     _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
@@ -119,7 +119,7 @@ class Contribution:
         self.learned += summary.external
         saved = checkpoint.Saved(
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
-            hub=self.plan.hub, completions=self.completions,
+            hub=self.plan.hub, completions=self.completions, learned=self.learned,
         )  # fmt: skip
         ahas = [(one.dataset, telling.aha(one, summary.at, telling.Titles(self.node.charter))) for one in found]
         written = self._kept(lambda: self._keep(saved, summary, ahas, taught))

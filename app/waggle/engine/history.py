@@ -46,10 +46,6 @@ select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(
   coalesce(sum(json_extract(told, '$.external')), 0), coalesce(sum(json_extract(told, '$.seconds')), 0)
 from (select cast(summary as text) as told from rounds {which}) where json_valid(told) and day is not null group by day
 """
-LEARNED = """
-select coalesce((select sum(learned) from earlier), 0) + coalesce((select sum(json_extract(told, '$.external'))
-  from (select cast(summary as text) as told from rounds) where json_valid(told)), 0)
-"""
 ALL_DAYS = """
 select day, sum(rounds), sum(answers), sum(solved), sum(learned), sum(seconds)
 from (select * from earlier union all {days}) group by day order by day
@@ -159,11 +155,6 @@ class History:
             held_out=tuple(_readable(scores, events.HeldOutScore)),
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
         )
-
-    def learned(self) -> int:
-        """The groups of peers that were trained on, all time."""
-        (total,) = self._database.execute(LEARNED).fetchone()
-        return int(total)
 
     def settle(self) -> None:
         """All of it into the one file, which can be moved once this is closed."""

@@ -333,7 +333,7 @@ def _contribution(
         tell=teller.tell_soon,
         round=prepared.round,
         completions=prepared.completions,
-        learned=history.learned(),
+        learned=prepared.learned,
         sit=prepared.sit,
         steps=lambda: policy.steps,
         save=prepared.keeper.keep,

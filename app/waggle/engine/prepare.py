@@ -70,6 +70,7 @@ class Prepared:
     hub: str
     round: int
     completions: int
+    learned: int
     held_out: tuple[Question, ...]
     fits: Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
@@ -130,6 +131,7 @@ async def prepare(
         hub=hub.named(chosen.model.name, paths.models()) if chosen.model.name else "",
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
+        learned=saved.learned if saved else 0,
         held_out=held_out,
         fits=partial(fitting.words, machine, chosen),
     )

@@ -55,6 +55,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     method: Method = "full"
     optimiser: str = "adamw"
     completions: int = 0
+    learned: int = 0  # groups of peers that it was trained on
 
 
 class _Said(msgspec.Struct, frozen=True):
