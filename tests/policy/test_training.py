@@ -88,7 +88,7 @@ def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path, method)
     batches = some_batches(kept)
     wanted, found = gradient_of(kept, batches), gradient_of(again, batches)
     for name in wanted:  # to the bit on most processors, not on all
-        torch.testing.assert_close(wanted[name], found[name], rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(wanted[name], found[name], rtol=1e-5, atol=1e-7)
 
 
 def test_a_group_without_advantage_may_be_left_out(tmp_path):

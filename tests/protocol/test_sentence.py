@@ -36,7 +36,7 @@ DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seco
 LOADING = e.Preparing(part="Loading the model", done=1, parts=4)
 AGAIN = e.Preparing(part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True)
 WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
-AWAY = decide(When(), Readings(), Wishes(paused=True, until_away=True), 0.0)
+AWAY = decide(When(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
 PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
 FREE = decide(When(), Readings(), Wishes(), 0.0)
 TABLE = [

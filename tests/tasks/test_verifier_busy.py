@@ -57,7 +57,7 @@ def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(ve
     frames = b"".join(wire.framed(one) for one in asked)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
     child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
-    assert child.returncode == -signal.SIGPROF
+    assert child.returncode == -signal.SIGALRM
 
 
 def test_a_child_that_gets_no_processor_for_longer_than_a_text_may_work_judges_it_all_the_same(own, ask, monkeypatch):

@@ -39,12 +39,13 @@ def limit_memory() -> None:
 
 
 def end_after(seconds: float) -> None:
-    """Have the kernel end this process when it has used so much more of the processor; 0: never. Windows: the parent's work.
+    """Have the kernel end this process so many seconds from now; 0: never. The parent does it sooner, unless it was killed.
 
-    The parent looks at it, too, but one that was killed looks no more.
+    By the clock: while a timer of the processor runs, Linux counts what a process works by the tick, and no text would cost
+    anything. Windows has neither.
     """
     if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def close_doors() -> Sandbox:

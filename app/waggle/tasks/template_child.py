@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from waggle.tasks import armour, wire
 
 LONGEST = 1 << 20  # characters that a template says
-SECONDS = 60.0  # of the processor, where nobody is left who ends it sooner
+SECONDS = 120.0  # of the clock, where nobody is left who ends it sooner
 DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
 ROLES = ("user", "assistant")
 EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # what Jinja imports only when it is needed

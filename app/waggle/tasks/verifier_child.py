@@ -24,7 +24,7 @@ from waggle.tasks.group import RIGHT, TAGS, UNJUDGED, Verdict
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = TAGS
 PADDING = 2  # characters of white space around an answer, or in it, that make no other one of it
-SECONDS = 60.0  # of the processor for one request, where nobody is left who ends it sooner
+SECONDS = 120.0  # of the clock for one request, where nobody is left who ends it sooner
 SPARE = 16  # seeds to begin with: a dataset may make no question of some
 CACHED = 4096  # entries
 CACHED_CHARACTERS = 8_000_000  # of all that they hold, five bytes each or more: a stranger may have chosen lists of primes
@@ -216,6 +216,7 @@ def main() -> None:
             reply = _failed(error)
         except Exception as error:  # noqa: BLE001 - a scorer may raise anything at all; the parent decides what that means
             reply = _failed(error)
+        armour.end_after(0.0)
         wire.send(replies, reply)
 
 
