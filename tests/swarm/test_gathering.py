@@ -14,11 +14,11 @@ from swarm.live import Ear, answered, be_of_use, fresh_identity, judged, options
 from waggle.errors import VerifierGone
 from waggle.lab import attacks
 from waggle.lab.attacks import Scene
-from waggle.swarm import record
+from waggle.swarm import gathering, record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.door import DEPOSIT
-from waggle.swarm.gathering import MAX_PULL, Gathering, promising, resters
+from waggle.swarm.gathering import MAX_PULL, REST_S, Gathering, Unanswered, promising, resters
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
@@ -32,7 +32,7 @@ from waggle.tasks.verifier import Verifier
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
 QUICK_S = 0.001  # a slow record takes longer than four times this
-UNANSWERED = {b"peer": (100.0, b"1" * 32)}  # until when it rests, and for which payload
+UNANSWERED = {b"peer": Unanswered(100.0, b"1" * 32, 15.0)}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,43 @@ def test_a_peer_that_did_not_answer_rests_and_then_waits_to_be_connected_or_to_o
     assert (resters(UNANSWERED, current, here, now) == [b"peer"]) == rests
 
 
+def offered(via: tuple[bytes, ...] = ()) -> Announcement:
+    return Announcement(
+        charter=bytes(32), sha256=b"1" * 32, size=1, round=1, epoch=1, specialties=1, model="", expires=1, via=via
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("light", "met", "rests"), [(False, "", True), (False, "origin", True), (False, "giver", False), (True, "", False)]
+)
+def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_gateways_do_the_calling(
+    charter: Charter, verifier: Verifier, tmp_path: Path, light: bool, met: str, rests: bool
+) -> None:
+    listener = Listener(tmp_path, charter, verifier, light=light)
+    peers = {name: fresh_identity(tmp_path, name).peer_id for name in ("origin", "giver")}
+    if met:
+        listener.node._trust.connected({peers[met]: ("direct", "192.0.2.0/24")})
+    listener.gathering._unanswered = {peers["origin"]: Unanswered(0.0, b"1" * 32, REST_S)}
+    current = {peers["origin"]: offered(via=(peers["giver"],))}
+    assert (listener.gathering._resters(listener.node._connection, current) == [peers["origin"]]) == rests
+
+
+async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
+    charter: Charter, verifier: Verifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object, **__: object) -> bytes:
+        return b""
+
+    monkeypatch.setattr(gathering, "fetch", nothing)
+    listener, origin = Listener(tmp_path, charter, verifier), fresh_identity(tmp_path, "origin").peer_id
+    standing = listener.node._trust.of(origin)
+    rests = []
+    for each in (offered(), offered(), offered(), msgspec.structs.replace(offered(), sha256=b"2" * 32)):
+        await listener.gathering._pull(listener.node._connection, origin, each, standing.payers)
+        rests.append(listener.gathering._unanswered[origin].rest)
+    assert rests == [REST_S, 2 * REST_S, 4 * REST_S, REST_S]
+
+
 def test_neither_newcomers_nor_those_of_no_use_promise_anything() -> None:
     known, fresh, barren = judged(1, 1), msgspec.structs.replace(judged(2, 1), source=NEWCOMERS), judged(3, 1)
     assert promising([known, fresh, barren], {barren.group.origin}) == [known]
@@ -61,10 +98,10 @@ def test_neither_newcomers_nor_those_of_no_use_promise_anything() -> None:
 class Listener:
     """A node that is not started: what it pulls is here already."""
 
-    def __init__(self, folder: Path, charter: Charter, verifier: Verifier) -> None:
+    def __init__(self, folder: Path, charter: Charter, verifier: Verifier, *, light: bool = False) -> None:
         self.folder, self.charter, self.verifier, self.ear, self.held = folder, charter, verifier, Ear(), False
         own = fresh_identity(folder, "own")
-        self.node = SwarmNode(options(), charter, own, verifier, self.ear, held=lambda: self.held)
+        self.node = SwarmNode(options(light=light), charter, own, verifier, self.ear, held=lambda: self.held)
         self.blobs: dict[bytes, bytes] = {}
         self.gathering._lodged = lambda sha256: self.blobs.get(sha256, b"")
 

@@ -42,6 +42,8 @@ class Connection:
     `trusted` is remembered before others.
     """
 
+    calls = True
+
     def __init__(
         self,
         options: SwarmOptions,

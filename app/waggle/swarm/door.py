@@ -38,7 +38,9 @@ class Network(Protocol):
 
 
 class Door(Protocol):
-    """Keeps a Network open."""
+    """Keeps a Network open. `calls` says whether peers are called from here: a gateway does it for whoever goes through it."""
+
+    calls: bool
 
     @property
     def dht(self) -> Network:

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext, suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,6 +37,14 @@ SLOWER = 4.0  # times the tempo, while the pool holds plenty that promises to be
 MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
 MAX_PULL = 4 * 1024 * 1024  # bytes that one call brings, whatever was announced
 UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
+
+
+class Unanswered(NamedTuple):
+    """A payload that did not come: not asked for again until then (monotonic), after so many seconds of rest."""
+
+    until: float
+    sha256: bytes
+    rest: float
 
 
 class Gathering:
@@ -79,7 +88,7 @@ class Gathering:
         self._depth = depth
         self._random = random.Random()
         self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
-        self._unanswered: dict[bytes, tuple[float, bytes]] = {}  # peer id -> resting until, monotonic; for which payload
+        self._unanswered: dict[bytes, Unanswered] = {}  # by origin
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
         self._accounts = accounts
@@ -120,7 +129,7 @@ class Gathering:
         resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
         chosen = directory.choose(
             current,
-            avoid={self._peer_id, *self._pulling, *self._resters(current), *self._trust.avoided(), *resting},
+            avoid={self._peer_id, *self._pulling, *self._resters(connection, current), *self._trust.avoided(), *resting},
             tried=self._tried,
             known=self._trust.trusted() | heard.keys(),
             count=self._options.peers_per_pull,
@@ -218,7 +227,9 @@ class Gathering:
             paid=lambda size: self._accounts.pulls.charge(payers, size),
         )  # fmt: skip
         if not blob:
-            self._unanswered[origin] = time.monotonic() + REST_S, announced.sha256
+            before = self._unanswered.get(origin)
+            rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
+            self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
         return blob
 
     async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
@@ -266,24 +277,29 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _resters(self, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    def _resters(self, connection: Door, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
-        here = {origin for origin in self._unanswered if self._trust.of(origin).connection != "gone"}
+        called = {origin: current[origin].via or (origin,) for origin in self._unanswered}
+        here = {
+            origin
+            for origin, givers in called.items()
+            if not connection.calls or any(self._trust.of(giver).connection != "gone" for giver in givers)
+        }
         return resters(self._unanswered, current, here, time.monotonic())
 
 
 def resters(
-    unanswered: Mapping[bytes, tuple[float, bytes]], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
+    unanswered: Mapping[bytes, Unanswered], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
 ) -> list[bytes]:
-    """Who did not answer: left alone for a while, and then until it is connected or offers something else.
+    """What did not come: left alone for a while, ever longer, and then until whoever gives it is connected, or else is offered.
 
     p2pd waits longer after each vain call to a peer, up to minutes, before it makes the next: a swarm that was cut in two
     would wait as long when it is whole again.
     """
     return [
         origin
-        for origin, (until, sha256) in unanswered.items()
-        if now < until or (origin not in here and sha256 == current[origin].sha256)
+        for origin, each in unanswered.items()
+        if now < each.until or (origin not in here and each.sha256 == current[origin].sha256)
     ]
 
 

@@ -116,6 +116,8 @@ class _Read(Read, ClientConnection):
 class LightConnection:
     """Keeps the gateways open. Everything runs on the loop that called `start`."""
 
+    calls = False
+
     def __init__(
         self,
         options: SwarmOptions,
