@@ -163,6 +163,61 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
     assert reads == 4
 
 
+async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_often_and_keep_it_from_nobody(
+    charter: Charter, verifier: Verifier, identity: Identity
+) -> None:
+    found, begun, answers = {bytes(38): bytes(300)}, asyncio.Event(), asyncio.Event()
+    reads = 0
+
+    async def read(_key: str) -> dict[bytes, bytes]:
+        nonlocal reads
+        reads += 1
+        begun.set()
+        await answers.wait()
+        return found
+
+    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
+    node.limit(1000.0)
+    honest = asyncio.create_task(node._list())
+    await begun.wait()
+    for _ in range(20):
+        leaver = asyncio.create_task(node._list())
+        await asyncio.sleep(0)
+        leaver.cancel()
+        await asyncio.wait([leaver])
+    honest.cancel()
+    await asyncio.wait([honest])
+    answers.set()
+    assert await node._list() == found
+    assert reads == 1
+    assert not node._traffic.may_read(), "it is paid for, though whoever asked first has left"
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_limit_of_traffic(
+    charter: Charter, verifier: Verifier, identity: Identity, leaves: bool
+) -> None:
+    begun = asyncio.Event()
+
+    async def pull(*_: object) -> bytes:
+        begun.set()
+        if leaves:
+            await asyncio.Event().wait()
+        raise PeerAway("it stalls")
+
+    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node._connection = SimpleNamespace(dht=SimpleNamespace(pull=pull))  # type: ignore[assignment]
+    node.limit(1000.0)
+    asked = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
+    await begun.wait()
+    if leaves:
+        asked.cancel()
+    with pytest.raises(asyncio.CancelledError if leaves else PeerAway):
+        await asked
+    assert not node._traffic.may_receive()
+
+
 async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up_the_directory(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,28 @@ async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(
     assert {announcements.parse(signed).sheet for signed in door.said} == {b""}, "a sheet that nobody has is not named"
 
 
+@pytest.mark.parametrize("unreached", [{"a"}, {"b", "c"}, {"a", "b", "c"}])
+async def test_strangers_near_one_key_of_the_directory_keep_nobody_from_the_others(
+    offers: Offers, monkeypatch: pytest.MonkeyPatch, unreached: set[str]
+) -> None:
+    class Door(OnlyGroups):
+        async def announce(self, key: str, subkey: bytes, signed: bytes, expires: float) -> bool:
+            if key in unreached:
+                raise PeerAway("it took too long")
+            self.said.append(key.encode())
+            return key == "c"
+
+    door = Door(b"")
+    monkeypatch.setattr(offers, "places", lambda peer_id: ["a", "b", "c"])
+    reached = {"a", "b", "c"} - unreached
+    if reached:
+        assert await offers.put(door, bytes(38), b"signed", 1.0) == ("c" in reached)
+    else:
+        with pytest.raises(PeerAway):
+            await offers.put(door, bytes(38), b"signed", 1.0)
+    assert {key.decode() for key in door.said} == reached
+
+
 async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -288,7 +288,7 @@ class Connection:
         for attempt in asyncio.as_completed(map(call, addresses)):
             if await attempt:
                 self._found()  # before the slower ones are heard
-                await dht.settle()
+                await _answer(dht.settle())
         if pongs:
             self._check_clock(pongs, peers)
             self._remember(await dht.peers())

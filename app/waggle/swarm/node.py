@@ -20,7 +20,7 @@ from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.directory import Depth
-from waggle.swarm.door import Door
+from waggle.swarm.door import DEPOSIT, Door
 from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
@@ -107,7 +107,7 @@ class SwarmNode:
         )  # fmt: skip
         # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
         self._looked_at, self._listed = -LISTED_S, (0.0, dict[bytes, bytes]())
-        self._listing = asyncio.Lock()
+        self._listing: asyncio.Task[None] | None = None
         self._web = self._page() if options.web_port is not None else None
         joined = self._offers.renew
         self._connection: Door = Connection(
@@ -175,7 +175,7 @@ class SwarmNode:
             await self._web.close()
         if self._lan is not None:
             await self._lan.close()
-        await end(self._tasks)
+        await end([*self._tasks, *([self._listing] if self._listing else [])])
         await self._gathering.finish()
         await self._marking.finish()
         await self._connection.close()
@@ -315,22 +315,24 @@ class SwarmNode:
 
     async def _list(self) -> dict[bytes, bytes]:
         """The directory for a light client: of now, or of the last second, or older where a limit or strangers say no."""
-        async with self._listing:  # however many ask, it is read once
-            if time.monotonic() - self._looked_at >= LISTED_S and self._traffic.may_read():
-                with suppress(PeerAway):
-                    found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
-                    # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
-                    order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
-                    self._listed = time.time(), {origin: found[origin] for origin in order}
-                self._looked_at = time.monotonic()  # the next one asks as late again: nobody waits for several such reads
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._read_list())
+        await asyncio.shield(self._listing)  # however many ask, it is read once, and whoever leaves ends it for nobody
         read_at, listed = self._listed
-        return (
-            listed if abs(time.time() - read_at) < STALE_S else {}
-        )  # of what is long over a client thinks that its clock is off
+        return listed if abs(time.time() - read_at) < STALE_S else {}  # by what is long over a client thinks its clock off
+
+    async def _read_list(self) -> None:
+        if time.monotonic() - self._looked_at < LISTED_S or not self._traffic.may_read():
+            return
+        with suppress(PeerAway):
+            found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
+            # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
+            order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
+            self._listed = time.time(), {origin: found[origin] for origin in order}
+        self._looked_at = time.monotonic()  # the next one asks as late again: nobody waits for several such reads
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
-        keys = self._offers.places(peer_id)
-        return any([await self._connection.dht.announce(key, peer_id, signed, expires_at) for key in keys])
+        return await self._offers.put(self._connection, peer_id, signed, expires_at)
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         own = self._offers.get(sha256)
@@ -338,10 +340,14 @@ class SwarmNode:
             return kept
         if not self._traffic.may_receive():
             return b""
-        blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
-        self._traffic.received(len(blob))
-        self._traffic.pay(len(blob))
-        return blob
+        size = DEPOSIT
+        try:
+            blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
+            size = len(blob)
+            self._traffic.received(size)
+            return blob
+        finally:  # also of what broke off, and where the client has left
+            self._traffic.pay(size)
 
     def _give_charter(self, sha256: bytes) -> bytes:
         return self._sent.note("charter", charters.encode(self._charter)) if sha256 == self._digest else b""

@@ -112,8 +112,17 @@ class Offers:
             self.announced = b""
             return
         self.announced = self._sent.note("announcement", signed)
-        for key in self.places(self._identity.peer_id):
-            await connection.dht.announce(key, self._identity.peer_id, signed, announced.expires_at)
+        await self.put(connection, self._identity.peer_id, signed, announced.expires_at)
+
+    async def put(self, connection: Door, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+        """Into the directory, under each of a peer's keys, and whether any took it; raises PeerAway where none is reached."""
+        taken: list[bool] = []
+        for key in self.places(peer_id):
+            with suppress(PeerAway):  # strangers who are near one key keep nobody from the others
+                taken.append(await connection.dht.announce(key, peer_id, signed, expires_at))
+        if not taken:
+            raise PeerAway("no key of the directory is reached")
+        return any(taken)
 
     async def _lodged_sheet(self, connection: Door) -> bytes:
         """The sha256 of the answer sheet, to be named; empty where nobody takes it: the groups are announced all the same."""
