@@ -1,6 +1,8 @@
 """A backup opens with its passphrase and with nothing else, and putting a key back never loses the one that was there."""
 
+import os
 import stat
+import sys
 
 import pytest
 
@@ -21,6 +23,47 @@ def test_an_identity_goes_through_a_backup_and_comes_back_whole(tmp_path):
     assert identity.load_or_create(other.path).peer_id == mine.peer_id
     assert identity.load_or_create(aside).peer_id == other.peer_id, "the one before is kept"
     assert stat.S_IMODE(other.path.stat().st_mode) == 0o400
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a key gives its own name up first")
+def test_a_kill_while_a_key_is_put_back_leaves_one_of_the_two_in_its_place(tmp_path):
+    mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
+    content, done = mine.path.read_bytes(), 0
+
+    class Kill(BaseException):
+        pass
+
+    def killed(event: str, arguments: tuple) -> None:
+        if watched and event in ("os.rename", "os.link", "os.remove", "open") and str(tmp_path) in str(arguments):
+            watched[0] -= 1
+            if watched[0] < 0:
+                watched.clear()
+                raise Kill
+
+    watched: list[int] = []
+    sys.addaudithook(killed)
+    for operation in range(10):
+        watched[:] = [operation]
+        try:
+            backup.put_back(other.path, content)
+        except Kill:
+            done = operation
+        watched.clear()
+        assert identity.load_or_create(other.path).peer_id in (mine.peer_id, other.peer_id)
+    assert done >= 2, "it was killed at each of its steps"
+
+
+def test_where_a_key_cannot_be_replaced_everything_is_as_it_was(tmp_path, monkeypatch):
+    mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
+
+    def refuses(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(backup.os, "replace", refuses)
+    with pytest.raises(IdentityError, match="cannot be replaced"):
+        backup.put_back(other.path, mine.path.read_bytes())
+    assert identity.load_or_create(other.path).peer_id == other.peer_id
+    assert sorted(path.name for path in tmp_path.glob("*.key")) == ["mine.key", "other.key"]
 
 
 def test_a_backup_says_in_plain_words_whose_it_is_and_hides_the_key(tmp_path):

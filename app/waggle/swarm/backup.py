@@ -7,6 +7,7 @@ import base64
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,14 +110,25 @@ def put_back(path: Path, content: bytes | None) -> Path | None:
                 os.fsync(file.fileno())
         had = path.exists()
         if had:
-            os.rename(path, aside)
+            _call(path, aside, as_well=content is not None)
         if content is not None:
-            os.rename(beside, path)
+            os.replace(beside, path)
     except OSError as error:
-        if aside.exists() and not path.exists():
+        if path.exists():
+            aside.unlink(missing_ok=True)
+        elif aside.exists():
             os.rename(aside, path)
         raise IdentityError(f"The key file cannot be replaced: {error.strerror}.", "Nothing was changed.") from error
     return aside if had else None
+
+
+def _call(path: Path, other: Path, *, as_well: bool) -> None:
+    """Give a key file another name; where that is known, `as_well` as its own: a kill must not leave a home without any."""
+    if as_well and os.name != "nt":  # there what may not be written gives way to nothing
+        with suppress(OSError):  # a disk that knows no second names
+            os.link(path, other)
+            return
+    os.rename(path, other)
 
 
 def _head(name: str, peer: str) -> str:
