@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from waggle.errors import SwarmError, plain
 from waggle.swarm import address as addresses
-from waggle.swarm.address import is_address, peer_of
+from waggle.swarm.address import is_address, own_port, peer_of
 from waggle.swarm.dht import load_hivemind
 from waggle.swarm.identity import text_of
 
@@ -85,3 +85,10 @@ def test_other_text_is_refused_in_words(text: str) -> None:
     assert not is_address(text)
     with pytest.raises(SwarmError, match="is not a seed's address"):
         peer_of(text)
+
+
+def test_the_port_of_a_seed_that_passes_calls_on_is_not_our_own() -> None:
+    circuit = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}/p2p-circuit"
+    assert own_port([circuit, "/ip4/127.0.0.1/tcp/4711"]) == 4711
+    assert own_port([circuit, "/ip6/::1/udp/4712/quic-v1"]) == 4712
+    assert own_port([circuit]) == own_port([]) == 0

@@ -20,10 +20,11 @@ from waggle.errors import SwarmError
 from waggle.swarm import connection as connecting
 from waggle.swarm import known_peers
 from waggle.swarm.connection import PINGED, Connection, end
-from waggle.swarm.dht import Connected, Pong
+from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.news import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.swarm.services import Services
+from waggle.swarm.shim import load_hivemind
 from waggle.swarm.skew import MOST_S
 from waggle.tasks.charter import Charter
 
@@ -229,6 +230,24 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
     assert len(told) == 1, "of those asked none is relied on"
 
 
+async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in_time(identity: Identity, tmp_path: Path) -> None:
+    friend = fresh_identity(tmp_path, "friend").peer_id
+    address = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}"
+    connection = Connection(options(seeds=(address,)), identity, NOTHING, lambda news: None)
+
+    async def connect(_address: str) -> Pong:
+        return Pong(delay_ms=1.0, skew_s=0.0)
+
+    async def settle() -> None:
+        raise PeerAway("too slow")
+
+    async def peers() -> list[Connected]:
+        return [Connected(friend, address, relayed=False)]
+
+    await connection._join(SimpleNamespace(connect=connect, settle=settle, peers=peers), [])
+    assert connection._known == (address,)
+
+
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
     one = await start("one", seeds=(seed_address,))
     first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
@@ -280,7 +299,39 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     assert known_peers.read(path)[0].endswith(text_of(friend.identity.peer_id))
 
 
-async def test_a_peer_with_another_kind_of_key_is_met_but_never_remembered(identity: Identity) -> None:
+@pytest.mark.parametrize("kind", ["RSA", "Ed25519"])
+async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_nor_answered(
+    identity: Identity, tmp_path: Path, kind: str
+) -> None:
+    """A person could not block it."""
+    hivemind, key = load_hivemind(), None
+    from hivemind.dht.protocol import DHTProtocol
+
+    if kind == "RSA":
+        hivemind.P2P.generate_identity(key := str(tmp_path / "rsa.key"))
+    connection = Connection(options(), identity, NOTHING, lambda news: None)
+    try:
+        await connection.start()
+        addresses = (await connection.dht.addresses())[:1]
+        stranger = await hivemind.P2P.create(addresses, host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=key)
+        try:
+            stub = super(DHTProtocol, DHTProtocol).get_stub(stranger, hivemind.PeerID(identity.peer_id))
+            asked = stub.rpc_ping(hivemind.dht_pb2.PingRequest(), timeout=SOON)
+            if kind == "RSA":
+                with pytest.raises(hivemind.failures):
+                    await asked
+            else:
+                assert len((await asked).peer.node_id) == 20
+            assert len(await connection.dht._p2p.list_peers()) == 1
+            met = [peer.peer_id for peer in await connection.dht.peers()]
+            assert met == ([] if kind == "RSA" else [stranger.peer_id.to_bytes()])
+        finally:
+            await stranger.shutdown()
+    finally:
+        await connection.close()
+
+
+async def test_a_peer_with_another_kind_of_key_is_never_remembered(identity: Identity) -> None:
     rsa = "/ip4/127.0.0.1/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
     connection = Connection(options(), identity, NOTHING, lambda news: None)
     connection._remember([Connected(peer_id=b"other", address=rsa, relayed=False)])

@@ -22,7 +22,7 @@ from waggle.protocol import gatherings as told
 from waggle.rl.batch import nothing
 from waggle.settings import Settings, Web
 from waggle.swarm import admission, book, invite, known_peers
-from waggle.swarm.address import is_address, is_gateway
+from waggle.swarm.address import is_address, is_gateway, own_port
 from waggle.swarm.book import Entry
 from waggle.swarm.dht import require_port
 from waggle.swarm.shim import has_hivemind
@@ -149,7 +149,7 @@ class Swarms:
     async def joined(self, charter: Charter, addresses: Addresses) -> None:
         """The node is in its swarm: remember by which port it can be reached there."""
         self.charter, self.addresses = charter, addresses
-        port = _port(await addresses())  # first: another swarm may be chosen meanwhile
+        port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
         digest, known = charter.digest.hex(), book.read(self._home.swarms)
         entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
         if entry is not None and port:
@@ -392,11 +392,3 @@ def _reach(addresses: tuple[str, ...]) -> str:
     if all(host is not None and host.is_loopback for host in hosts):
         return "It works on this computer only."
     return "It works on your network only: no address is known that is reachable from outside."
-
-
-def _port(addresses: list[str]) -> int:
-    for address in addresses:
-        parts = address.split("/")
-        if parts[3] in ("tcp", "udp") and not address.count("p2p-circuit"):
-            return int(parts[4])
-    return 0

@@ -7,6 +7,7 @@ Left out: the many protocols of multiaddresses by which no Waggle node listens (
 
 import ipaddress
 import re
+from collections.abc import Iterable
 
 from waggle.errors import SwarmError
 from waggle.swarm.identity import peer_id_of
@@ -44,6 +45,15 @@ def is_address(text: str) -> bool:
     except ValueError:  # it is none: that is the answer
         return False
     return True
+
+
+def own_port(addresses: Iterable[str]) -> int:
+    """The port that a node with these addresses listens on, 0 where none says: that of a circuit is somebody else's."""
+    for address in addresses:
+        parts = address.split("/")
+        if parts[3] in ("tcp", "udp") and "p2p-circuit" not in parts:
+            return int(parts[4])
+    return 0
 
 
 def is_gateway(text: str) -> bool:

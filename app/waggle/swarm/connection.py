@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from waggle.errors import SwarmError
 from waggle.swarm import known_peers
-from waggle.swarm.address import is_address, peer_of
+from waggle.swarm.address import is_address, own_port, peer_of
 from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.looks import Effort
@@ -106,7 +106,7 @@ class Connection:
     async def _learn_port(self, dht: Dht) -> None:
         """From now on others know this port: it is kept when p2pd is started again."""
         with suppress(PeerAway):  # it died at once: the supervisor will see
-            self._port = self._port or _port_of(await dht.addresses())
+            self._port = self._port or own_port(await dht.addresses())
 
     async def meet(self) -> None:
         """Look who is connected, now; raises PeerAway."""
@@ -349,11 +349,3 @@ async def _answer(call: Coroutine[Any, Any, Answer]) -> Answer | None:
         return await call
     except PeerAway:
         return None
-
-
-def _port_of(addresses: list[str]) -> int:
-    for address in addresses:
-        parts = address.split("/")
-        if "tcp" in parts:
-            return int(parts[parts.index("tcp") + 1])
-    return 0

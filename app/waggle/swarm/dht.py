@@ -22,7 +22,7 @@ from waggle.memory import held_by
 from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard, unpacked
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import Identity, is_peer_id
 from waggle.swarm.limited import limited
 from waggle.swarm.neighbours import Neighbours, Resting
 from waggle.swarm.options import SwarmOptions
@@ -180,13 +180,16 @@ class Dht:
         return Pong(delay_ms=seconds * 1000, skew_s=response.dht_time - (asked + seconds / 2))
 
     async def peers(self) -> list[Connected]:
-        """Whom p2pd holds a connection to, each once; raises PeerAway when p2pd itself does not answer."""
+        """Whom p2pd holds a connection to, each once, where the key is of a node's kind; raises PeerAway when p2pd is silent."""
         found: dict[bytes, Connected] = {}
         for info in await self._patiently(self._p2p.list_peers(), CONNECT_S):  # one for each connection
+            peer_id = info.peer_id.to_bytes()
+            if not is_peer_id(peer_id):  # no node of ours, and by no name that a person could block it by
+                continue
             if not info.addrs:  # it came by a way that hivemind has no word for
-                found.setdefault(info.peer_id.to_bytes(), Connected(info.peer_id.to_bytes(), "", relayed=True))
+                found.setdefault(peer_id, Connected(peer_id, "", relayed=True))
             for address in map(str, info.addrs):
-                relayed, peer_id = "/p2p-circuit" in address, info.peer_id.to_bytes()
+                relayed = "/p2p-circuit" in address
                 if peer_id not in found or found[peer_id].relayed:
                     found[peer_id] = Connected(peer_id, f"{address}/p2p/{info.peer_id.to_base58()}", relayed)
         return list(found.values())

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from waggle.swarm.identity import is_peer_id
 from waggle.swarm.looks import Looks
 from waggle.swarm.quota import Quota, Shares, all_allow
 from waggle.swarm.sources import RELAYED
@@ -61,7 +62,9 @@ class Limits:
     async def admit(self, peer_id: bytes, request: Any) -> str:
         """The source of a call. Raises Refused for one that is not answered."""
         size = request.ByteSize()
-        if not self._services.admits(peer_id) or not all_allow((self._calls, peer_id, 1.0), (self._sent, peer_id, size)):
+        if not is_peer_id(peer_id) or not self._services.admits(peer_id):
+            raise Refused
+        if not all_allow((self._calls, peer_id, 1.0), (self._sent, peer_id, size)):
             raise Refused
         source = await self._source(peer_id)
         together = (self._calls_there, source.encode(), 1.0), (self._sent_there, source.encode(), size)
