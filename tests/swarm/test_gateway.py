@@ -515,6 +515,46 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
             await node.close()
 
 
+async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_late_is_not(
+    identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates, "CALL_S", 0.5)
+    lender, ear, left = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Event()
+    asked, goes_on = asyncio.Queue[gateway.Ask](), asyncio.Event()
+
+    async def say(connection: ServerConnection) -> None:
+        await connection.send(msgspec.msgpack.encode(gateway.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
+        hello = msgspec.msgpack.decode(await connection.recv(), type=gateway.Hello)
+        await connection.send(lender.sign(gateway.PROOF, hello.signature))
+        late = msgspec.msgpack.decode(await connection.recv(), type=gateway.Ask)
+        await goes_on.wait()
+        await connection.send(msgspec.msgpack.encode(gateway.Answer(late.id)))
+        asked.put_nowait(msgspec.msgpack.decode(await connection.recv(), type=gateway.Ask))
+        with contextlib.suppress(ConnectionClosed):
+            await connection.send(msgspec.msgpack.encode(gateway.Answer(late.id, b"again")))
+            await connection.recv()
+        left.set()
+
+    async with serve(say, "127.0.0.1", 0) as server:
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
+        admission = Admission(charter, identity.peer_id)
+        node = LightConnection(options(gateways=(address,)), identity, charter.digest, admission, ear, lambda: None)
+        try:
+            await node.start()
+            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            with pytest.raises(PeerAway):  # it takes too long
+                await node.dht.read("")
+            goes_on.set()
+            with pytest.raises(PeerAway):
+                await node.dht.read("")
+            assert asked.qsize() == 1, "a late answer was no reason to leave"
+            async with asyncio.timeout(SOON):
+                await left.wait()
+        finally:
+            goes_on.set()
+            await node.close()
+
+
 class Counted(Traffic):
     """Says what the directory was charged with, and what went out."""
 

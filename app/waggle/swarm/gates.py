@@ -53,6 +53,7 @@ class Gate:
         self._connection = connection
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._open = set[int]()  # questions that were not answered yet, though nobody may wait for it any more
 
     @property
     def missed(self) -> float:
@@ -64,6 +65,7 @@ class Gate:
         number = next(self._ids)
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
+        self._open.add(number)
         try:
             async with asyncio.timeout(CALL_S):
                 await self._connection.drain()  # what was asked before goes first, and piles up nowhere
@@ -81,6 +83,9 @@ class Gate:
         try:
             while True:
                 answer = _answers.decode(await self._connection.recv(decode=False))
+                if answer.id not in self._open:  # it could fill our line with that for ever
+                    raise EOFError("an answer that nobody asked for")
+                self._open.remove(answer.id)
                 waiting = self._waiting.get(answer.id)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
