@@ -22,7 +22,7 @@ from waggle.swarm.address import peer_of
 from waggle.swarm.announcement import MOST_FORGED
 from waggle.swarm.dht import GREETING, NEIGHBOURS, Dht, PeerAway
 from waggle.swarm.guard import MAX_LIFETIME_S
-from waggle.swarm.identity import Identity, text_of
+from waggle.swarm.identity import PEER_ID_PREFIX, Identity, text_of
 from waggle.swarm.limited import LONGEST_CALL
 from waggle.swarm.neighbours import Neighbours
 from waggle.swarm.services import CALLS_BURST, Limits, Services
@@ -621,7 +621,7 @@ async def test_whoever_is_relayed_is_shut_out_by_no_other() -> None:
     limits = Limits(Services(source=lambda peer_id: RELAYED))
     for number in range(20):
         for _ in range(int(CALLS_BURST)):
-            await limits.admit(bytes([number]), hivemind.BytesValue())
+            await limits.admit(PEER_ID_PREFIX + bytes([number]) * 32, hivemind.BytesValue())
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:

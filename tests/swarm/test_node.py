@@ -19,7 +19,7 @@ from waggle.swarm import directory, known_peers
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.connection import Connection
 from waggle.swarm.dht import Connected, open_dht
-from waggle.swarm.identity import Identity
+from waggle.swarm.identity import PEER_ID_PREFIX, Identity
 from waggle.swarm.judging import Judged
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.swarm.node import SwarmNode
@@ -254,7 +254,9 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     node = SwarmNode(options(), charter, identity, verifier, Ear())
     assert isinstance(node._connection, Connection)
     limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
-    crowd = [Connected(i.to_bytes(38, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)]
+    crowd = [
+        Connected(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
+    ]
     node._meet(crowd, {})
     answered = 0
     with suppress(Refused):

@@ -87,9 +87,7 @@ async def prepare(
     myself = identity.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
-    folder = await model.find(
-        chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
-    )  # fmt: skip
+    folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient, commit=commit)
     _hold(folder, stack)
 
     _tell_part(teller, 1)
