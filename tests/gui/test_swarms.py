@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -260,6 +261,29 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     form._create.click()
     tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
     assert swarms._views.currentIndex() == SHEET
+
+
+def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    form = swarms._form
+    swarms._new.click()
+    form._name.setText("Ours")
+    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    assert not swarms._new.isVisible(), "its word is that of the form's own button"
+    qtbot.keyClick(form._name, Qt.Key.Key_Escape)
+    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 1)):
+        leave()
+        swarms.show_list()
+        swarms._new.click()
+        assert (form._name.text(), len(form._chosen()), window.focusWidget()) == ("Ours", 1, form._name)
+    form._create.click()
+    swarms.show_list()
+    swarms._new.click()
+    assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
+    next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
+    swarms._new.click()
+    assert (form._name.text(), form._chosen()) == ("", [])
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
 
 
 def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:

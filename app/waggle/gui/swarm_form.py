@@ -143,6 +143,13 @@ class SwarmForm(QFrame):
         self._said.setText(before._said.text())
         self._changed()
 
+    def begin(self) -> None:
+        """To be filled in, or mended; no answer is waited for."""
+        self._waiting = False
+        self._said.setText("")
+        self._changed()
+        self._name.setFocus()
+
     def reset(self) -> None:
         """Empty, for the next one."""
         self._waiting = False
@@ -152,7 +159,6 @@ class SwarmForm(QFrame):
         self._private.setChecked(False)
         for item in self._items():
             item.setCheckState(Qt.CheckState.Unchecked)
-        self._name.setFocus()
 
     def _items(self) -> list[QStandardItem]:
         return [self._model.item(i) for i in range(self._model.rowCount())]

@@ -78,7 +78,7 @@ class Swarms(Page):
         self._ask_others.clicked.connect(self.show_invitation)
         self._form, self._invitation = SwarmForm(look), Invitation(look)
         self._form.wanted.connect(self._create)
-        self._form.declined.connect(self.show_list)
+        self._form.declined.connect(self._give_up)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
         self._models = ModelsView(look, here=here)
@@ -148,10 +148,7 @@ class Swarms(Page):
         for button in (self._new, self._ask_others):
             button.setEnabled(not why_not)
             button.setToolTip(why_not)
-        view = self._views.currentIndex()
-        self._ask_others.setVisible(view == LIST)
-        self._join.setVisible(view < MODELS)
-        self._new.setVisible(view < MODELS)
+        self._show_actions()
         self._models.show_state(state)
         self.trying.show_state(state)
         self._list.show_state(state, why_not, self._gap)
@@ -162,7 +159,6 @@ class Swarms(Page):
         """Ask for a link, or look at this one."""
         self.show_list()
         self._turn_to(JOIN)
-        self._ask_others.setVisible(False)
         self._say("")
         self._link.setText(one_line(link))
         self._link.setFocus()
@@ -173,10 +169,17 @@ class Swarms(Page):
         """What was waited for where one was is waited for no more: its answer would take the place of this view."""
         self._waiting, self._unheard = "", False
         focused = self.window().focusWidget()
-        if focused is not None and (focused is self._ask_others or self._views.isAncestorOf(focused)):
+        if focused is not None and (focused in (self._new, self._ask_others) or self._views.isAncestorOf(focused)):
             self.setFocus()  # else Qt gives it to the rail, and a space would leave the page
         self._views.setCurrentIndex(view)
         self._top.rename(self._names[max(0, view - MODELS + 1)])
+        self._show_actions()
+
+    def _show_actions(self) -> None:
+        view = self._views.currentIndex()
+        self._ask_others.setVisible(view == LIST)
+        self._join.setVisible(view < MODELS)
+        self._new.setVisible(view < MODELS and view != CREATE)
 
     def show_list(self) -> None:
         self._turn_to(LIST)
@@ -270,7 +273,6 @@ class Swarms(Page):
         made = self._made_sheet(swarm, about)
         self._turn_to(SHEET)
         self._which.mark(0)
-        self._ask_others.setVisible(False)
         made.no.setFocus()  # a key that was pressed for what came before joins nothing
 
     def _made_sheet(self, swarm: SwarmShown, about: Callable[[], str]) -> Sheet:
@@ -305,9 +307,13 @@ class Swarms(Page):
         self.commanded.emit(command)
 
     def _show_form(self) -> None:
+        """As it was left: a tab, a key or another button is no reason to lose what was typed."""
         self._turn_to(CREATE)
-        self._ask_others.setVisible(False)
+        self._form.begin()
+
+    def _give_up(self) -> None:
         self._form.reset()
+        self.show_list()
 
     def show_invitation(self) -> None:
         self._turn_to(INVITE)
