@@ -278,6 +278,23 @@ def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
     assert [type(command) for command in sent] == [Pause, Resume]
 
 
+@pytest.mark.parametrize("page", ["home", "live"])
+def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
+    window_told: Told, written: list[AnyEvent], page: str
+) -> None:
+    window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
+    window.show_page(page)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    for _ in range(2):  # in the midst of one long step
+        window._pause_or_resume()
+        window._pause_or_resume()
+        for wishes in (Wishes(paused=True), Wishes()):
+            window._current.take(events.RulesChecked(decision=decide(When(), Readings(), wishes, 0.0), at=6.0))
+            window._current.flush()
+    assert [type(command) for command in sent] == [Pause, Pause]
+
+
 def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEvent]) -> None:
     paused = events.PhaseChanged(phase="paused", round=9, at=5.0, seq=999_999)
     window = window_told([*written, paused])

@@ -43,6 +43,11 @@ def progress_words(state: State) -> tuple[str, int, int]:
     return words, STAGES.index(state.stage), len(STAGES)
 
 
+def to_do(state: State) -> tuple[str, float, str]:
+    """The phase, its moment, and the action that is offered."""
+    return state.phase, state.phase_since, sentence(state).action
+
+
 class Hero(QFrame):
     """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed.
 
@@ -64,7 +69,7 @@ class Hero(QFrame):
         self.far = False  # the engine runs on another computer
         self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
-        self._asked: tuple[str, float, str] | None = None  # phase, its moment and the action when a button was pressed
+        self._asked: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
         self._since = Line(look, role="small", tone="text_faint")
@@ -247,10 +252,15 @@ class Hero(QFrame):
 
     def _ask(self, command: Pause | Resume) -> None:
         """One press is one command: another is heard once there is something else to be done."""
-        now = (self._state.phase, self._state.phase_since, sentence(self._state).action)
-        if self._asked != now:
-            self._asked, self._asked_by = now, command.id
+        self.watch(self._state)
+        if self._asked is None:
+            self._asked, self._asked_by = to_do(self._state), command.id
             self.commanded.emit(command)
+
+    def watch(self, state: State) -> None:
+        """Also while another page is seen: what was done and taken back can be done again."""
+        if self._asked != to_do(state):
+            self._asked = None
 
     def refused(self, _words: str, command: str) -> None:
         """What was pressed can be pressed again."""

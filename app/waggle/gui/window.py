@@ -181,9 +181,10 @@ class Window(QWidget):
 
     def redraw(self) -> None:
         """Draw what is seen; a window that is not seen costs nothing."""
+        state = self._current.state
+        self.home.hero.watch(state)
         if self._said and not self.is_seen():
             return
-        state = self._current.state
         page = self._stack.currentWidget()
         assert isinstance(page, Page)
         page.show_state(state, self._current.now())
