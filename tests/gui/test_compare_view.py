@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QLabel
 from gui.conftest import Told
 from waggle.gui.compare_chart import CompareChart
 from waggle.gui.look import Look
+from waggle.gui.parts import Line
 from waggle.gui.progress import Progress
 from waggle.gui.window import Window
 from waggle.protocol.commands import ChangeSettings
@@ -17,12 +18,12 @@ from waggle.settings import Settings, Swarm
 PLACES = tuple(ScorePoint(round=number, right=right, total=16, nodes=1) for number, right in ((3, 1), (9, 8)))
 
 
-def compared(*kinds: bool, ranked: bool = False) -> ModelsCompared:
+def compared(*kinds: bool, models: tuple[str, str] = ("Starter", "Starter"), ranked: bool = False) -> ModelsCompared:
     entrants = tuple(
-        Entrant(id=name, name=name, model="m", round=9, together=True, right=8, total=16, mine=name == "Calm Wren")
-        for name in ("Brisk Otter", "Calm Wren")
+        Entrant(id=name, name=name, model=model, round=9, together=True, right=8, total=16, mine=name == "Calm Wren")
+        for name, model in zip(("Brisk Otter", "Calm Wren"), models, strict=True)
     )
-    curves = tuple(ScoreCurve(model="Starter", together=kind, points=PLACES) for kind in kinds)
+    curves = tuple(ScoreCurve(model=model, together=kind, points=PLACES) for model in dict.fromkeys(models) for kind in kinds)
     return ModelsCompared(curves=curves, entrants=entrants if ranked else (), ranked=ranked, sheets=4, since=0.0)
 
 
@@ -39,8 +40,9 @@ def opened(window: Window) -> Progress:
 
 
 def said(page: Progress) -> str:
-    labels = page._comparison.findChildren(QLabel)
-    return "\n".join(label.text() for label in labels if label.isVisibleTo(page))
+    labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(Line)
+    shown = [(label, label.text()) for label in labels] + [(line, line.words()) for line in lines]
+    return "\n".join(words for one, words in shown if one.isVisibleTo(page))
 
 
 @pytest.mark.parametrize(

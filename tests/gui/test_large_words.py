@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QTool
 from pytestqt.qtbot import QtBot
 
 from gui.conftest import Told
+from gui.test_compare_view import chosen, compared, opened, said
 from gui.test_race import STORY
 from pictures.matrix import SIZE
 from waggle.gui import language
@@ -88,6 +89,23 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: lis
             nothing_is_cut(window.pages[window.page], percent, (size, page))
             if page == "you" and size == SMALLEST:
                 the_days_stand_clear_of_their_names(window.pages["you"], look)
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
+    window_told: Told, written: list[AnyEvent], look: Look, percent: int
+) -> None:
+    look.set_text(percent)
+    window = window_told([*written, chosen()], *SMALLEST)
+    page = opened(window)
+    window._current.take(compared(True, False, models=("Qwen2.5-0.5B-Instruct", "w" * 64), ranked=True))
+    window._current.flush()
+    for size in (SMALLEST, SIZE):
+        window.resize(*size)
+        settled(window)
+        nothing_is_cut(page, percent, (size, "compared"))
+        assert {"95% interval", "95-%-Intervall"} & set(said(page).split("\n"))
 
 
 def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
 from waggle.gui.look import Look
-from waggle.gui.parts import Button, Scrolled, card, column, empty, held, row, text
+from waggle.gui.parts import Button, Line, Scrolled, card, column, empty, held, row, text
 from waggle.gui.words import figure, one_line, percent, tr
 from waggle.interval import interval_of
 from waggle.protocol.commands import ChangeSettings, new_id
@@ -20,7 +21,11 @@ MODELS = 4  # with a chart each, one's own first
 ENTRANTS = 20
 KEY = "swarm.leaderboard"
 HEIGHT = 230  # of a chart
-RIGHT_COLUMNS = (0, 4, 5, 6)  # of the table
+PAD = 20  # of a card
+NAME, MODEL = 1, 2  # columns of the table: what others chose to be called, however long
+RIGHT_COLUMNS = (0, 4, 5, 6)
+DROPPED = (4, 3, 0)  # in this order, where there is no room for all
+LEAST, MOST_LEAST = 90, 130  # pixels of a name that are seen wherever it stands; the latter where words are largest
 
 
 class CompareView(Scrolled):
@@ -56,6 +61,10 @@ class CompareView(Scrolled):
         self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, held(self._table))
         self._box.addWidget(self._leaders)
         self._box.addStretch(1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._drop_columns()
 
     def set_gap(self, gap: int) -> None:
         self._box.setSpacing(gap)
@@ -106,15 +115,39 @@ class CompareView(Scrolled):
         mine = [(place, one) for place, one in places[ENTRANTS:] if one.mine]
         for line, (place, one) in enumerate([*places[:ENTRANTS], *mine], 1):
             self._add_row(line, _words(place, one), "strong" if one.mine else "body", "text" if one.mine else "soft")
+        self._drop_columns()
 
     def _add_row(self, line: int, words: tuple[str, ...], role: str, tone: str) -> None:
         for place, each in enumerate(words):
-            cell = text(self.look, each, role, tone)
+            if place in (NAME, MODEL):
+                self._table.addWidget(self._named(each, role, tone, gives_way=place == MODEL), line, place)
+                continue
             side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
-            self._table.addWidget(cell, line, place, side)
-        self._table.setColumnStretch(2, 1)
+            self._table.addWidget(text(self.look, each, role, tone), line, place, side)
+        self._table.setColumnStretch(MODEL, 1)
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
+
+    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
+        made = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
+        made.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, made.sizeHint().width()))
+        if gives_way:  # it has what room the others leave
+            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        return made
+
+    def _drop_columns(self) -> None:
+        """As many as there is no room for; nothing could be moved sideways."""
+        for place in range(self._table.columnCount()):  # what is not shown yet needs no room
+            self._show_column(place, shown=True)
+        for place in DROPPED:
+            if self._table.minimumSize().width() > self.viewport().width() - 2 * PAD:
+                self._show_column(place, shown=False)
+
+    def _show_column(self, place: int, *, shown: bool) -> None:
+        for line in range(self._table.rowCount()):
+            item = self._table.itemAtPosition(line, place)
+            if item is not None and (cell := item.widget()) is not None:
+                cell.setVisible(shown)
 
 
 class _ModelCard(QFrame):
@@ -124,11 +157,11 @@ class _ModelCard(QFrame):
         super().__init__()
         self.look = look
         self.setProperty("kind", "card")
-        self._name: QLabel = text(look, "", "heading")
+        self._name = Line(look, role="heading")
         self._says = text(look, "", "small", "soft", wrap=True)
         self._room = column()
         self._chart: CompareChart | None = None
-        self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(20, 16, 20, 16)))
+        self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(PAD, 16, PAD, 16)))
         self.setVisible(False)
 
     def show_curves(self, model: str, curves: list[ScoreCurve], *, mine: bool) -> None:
@@ -142,7 +175,7 @@ class _ModelCard(QFrame):
             self._chart.setFixedHeight(self.look.px(HEIGHT))
             self._room.addWidget(self._chart)
         name = one_line(model) or tr("unnamed")
-        self._name.setText(tr("%1, as you train it").replace("%1", name) if mine else name)
+        self._name.say(tr("%1, as you train it").replace("%1", name) if mine else name)
         self._says.setText(_about_curves(curves))
         self._chart.show_curves(curves)
 
