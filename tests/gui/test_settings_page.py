@@ -17,7 +17,7 @@ from waggle import settings
 from waggle.errors import SettingsError
 from waggle.gui import language
 from waggle.gui.choices import Choices
-from waggle.gui.controls import Number, Picker, Switch
+from waggle.gui.controls import Field, Number, Picker, Switch
 from waggle.gui.help_page import Log
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.language import Language
@@ -106,6 +106,28 @@ def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot,
     assert not (tmp_path / "settings.toml").exists()
     qtbot.keyClick(made._control, Qt.Key.Key_Return)
     assert settings.read(tmp_path / "settings.toml").computer.cpu_percent == 65
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a window
+def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_typed_in_stays(
+    page: SettingsPage, qtbot: QtBot
+) -> None:
+    field = row_of(page, "swarm.seeds")._control
+    assert isinstance(field, Field)
+    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    page.show()
+    page.activateWindow()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    page._choices.set({"swarm.seeds": None})  # by another window, or by a button that takes no focus
+    assert field.text() == ""
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert page._choices.value("swarm.seeds") == ()
+    qtbot.keyClicks(field, "/ip4/192.0.2.2/tcp/2")
+    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    assert field.text() == "/ip4/192.0.2.2/tcp/2"
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert page._choices.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
 
 
 def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> None:

@@ -171,8 +171,9 @@ class Field(QLineEdit):
         self.editingFinished.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
-        self._shown = ", ".join(value) if isinstance(value, tuple) else str(value or "")
-        if not self.hasFocus():
+        """Words that are being typed stay; those of the value before would be set again as soon as the field is left."""
+        before, self._shown = self._shown, ", ".join(value) if isinstance(value, tuple) else str(value or "")
+        if self.text() != self._shown and (not self.hasFocus() or self.text() == before):
             self.setText(self._shown)
 
     def _chosen(self) -> None:
