@@ -410,6 +410,14 @@ def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
     window, swarms, _ = page
     tell(window, SwarmsTold(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
     assert swarms._line.words() == "swarm.charter names the swarm."
+    assert (swarms._new.isEnabled(), swarms._ask_others.isEnabled()) == (False, True), "who may not leave may invite"
+
+
+def test_where_there_is_this_computer_only_nobody_is_invited(page: Page) -> None:
+    window, swarms, _ = page
+    assert swarms._ask_others.isVisible()
+    tell(window, events.ReachChanged(reach="solo", peers=0))
+    assert not swarms._ask_others.isVisible()
 
 
 def test_words_of_a_stranger_stay_words(page: Page) -> None:

@@ -145,9 +145,9 @@ class Swarms(Page):
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
         why_not = why_stay(state)
-        for button in (self._new, self._ask_others):
-            button.setEnabled(not why_not)
-            button.setToolTip(why_not)
+        for button, why in ((self._new, why_not), (self._ask_others, hindrance(state))):
+            button.setEnabled(not why)
+            button.setToolTip(why)
         self._show_actions()
         self._models.show_state(state)
         self.trying.show_state(state)
@@ -177,7 +177,7 @@ class Swarms(Page):
 
     def _show_actions(self) -> None:
         view = self._views.currentIndex()
-        self._ask_others.setVisible(view == LIST)
+        self._ask_others.setVisible(view == LIST and self._state.reach != "solo")
         self._join.setVisible(view < MODELS)
         self._new.setVisible(view < MODELS and view != CREATE)
 
