@@ -21,6 +21,7 @@ from waggle.gui.shell import Shell
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, QueryHistory, Resume
+from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent
 
 
@@ -107,6 +108,24 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Loo
     shell.window.show_replay(example=True, over=True)
     assert shell.window.windowTitle() == "Waggle: Example, recorded: it has ended"
     window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_ended(
+    look: Look, qtbot: QtBot, tmp_path: Path
+) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e-9)
+    shell = Shell(look, Current(), replay, Choices(None))
+    shell.begin("home")
+    window = shell.window
+    with qtbot.waitSignal(replay.told):
+        shell.start()
+    begun = shell._current.state
+    assert (begun.phase, sentence(begun).action) == ("preparing", "none")
+    window._pause_or_resume()
+    assert (shell.window, shell._current.state) == (window, begun)
     shiboken6.delete(shell)
     shiboken6.delete(window)
 

@@ -235,7 +235,8 @@ class Hero(QFrame):
             case "copy_report":
                 self._copy_report(self._main)
             case "none":
-                self.start_wanted.emit()
+                if self._can_start():  # the key is there also where the button is not
+                    self.start_wanted.emit()
 
     def _copy_report(self, button: Button) -> None:
         QGuiApplication.clipboard().setText(self.report(self._state))
