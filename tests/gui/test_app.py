@@ -19,7 +19,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from waggle.gui import app, only_one, shell, window
 
-only_one.PATIENCE_MS = 60_000  # the first window may still be laying itself out
+only_one.ANSWER_MS = 60_000  # the first window may still be laying itself out
 
 def close(waits=False):
     made = [top for top in QApplication.allWidgets() if isinstance(top, window.Window)][0]

@@ -1,5 +1,6 @@
 """What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -43,7 +44,8 @@ SECOND = """
 import sys
 from pathlib import Path
 from waggle.gui import only_one
-only_one.PATIENCE_MS = 60_000
+only_one.PATIENCE_MS, only_one.ANSWER_MS = int(sys.argv[2]), 60_000
+print("asks", flush=True)
 print(only_one.OnlyOne(Path(sys.argv[1])).call("waggle://join?x"))
 """
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -159,12 +161,30 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
         assert first.claim()
         assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if taken else (0o700, True))
         where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1]), "TMPDIR": short}
-        second = subprocess.Popen([sys.executable, "-c", SECOND, str(home.root)], stdout=subprocess.PIPE, env=where)
+        asks = [sys.executable, "-c", SECOND, str(home.root), "60000"]
+        second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
         qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
-        assert second.communicate()[0].strip() == (b"False" if taken else b"True")
+        assert second.communicate()[0].split() == [b"asks", b"False" if taken else b"True"]
         assert heard == ([] if taken else ["waggle://join?x"])
         first.release()
         assert not place.exists()
+
+
+def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Path, qtbot: QtBot) -> None:
+    first, heard = OnlyOne(tmp_path), list[str]()
+    first.called.connect(heard.append)
+    assert first.claim()
+    where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    asks = [sys.executable, "-c", SECOND, str(tmp_path), "100"]
+    with subprocess.Popen(asks, stdout=subprocess.PIPE, env=where) as second:
+        assert second.stdout is not None
+        assert second.stdout.readline().strip() == b"asks"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            second.wait(2)  # far longer than it waits to be connected, and meanwhile nothing is heard here
+        qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+        assert second.stdout.read().strip() == b"True"
+    assert heard == ["waggle://join?x"]
+    first.release()
 
 
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:

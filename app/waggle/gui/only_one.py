@@ -15,7 +15,8 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from waggle.errors import UNREADABLE
 from waggle.paths import Home, is_private
 
-PATIENCE_MS = 2000
+PATIENCE_MS = 2000  # until a window that is there is connected
+ANSWER_MS = 15_000  # until it answers: it hears nothing while it is still being made
 MOST_BYTES = 8192  # an invite has 4096 characters at most
 
 
@@ -65,8 +66,8 @@ class OnlyOne(QObject):
         if not socket.waitForConnected(PATIENCE_MS):
             return False
         socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
-        said = socket.waitForBytesWritten(PATIENCE_MS)
-        heard = said and (socket.bytesAvailable() > 0 or socket.waitForReadyRead(PATIENCE_MS))  # it may have answered meanwhile
+        said = socket.waitForBytesWritten(ANSWER_MS)
+        heard = said and (socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS))  # it may have answered meanwhile
         socket.abort()
         return heard
 
