@@ -197,7 +197,7 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(look: Look, title
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     language.use("de")
     assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
-    assert plural(6, "", "; your answers were used by %n peers") == "; 6 Peers nutzten deine Antworten"
+    assert plural(6, "", "; %n peers took groups of yours") == "; 6 Peers holten Gruppen von dir"
     assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 

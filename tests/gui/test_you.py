@@ -51,11 +51,13 @@ def tell(window: Window, event: object) -> None:
     window._current.flush()
 
 
-def test_totals_and_who_used_them_are_said(page: Page) -> None:
-    _, you, sent = page
+def test_totals_and_who_took_groups_are_said(page: Page) -> None:
+    window, you, sent = page
     assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
-    assert you._line.words() == "You contributed on 1 day; your answers were used by 3 peers"
+    assert you._line.words() == "You contributed on 1 day; 3 peers took groups of yours"
     assert [made._value.text() for made in you._figures] == ["1,280", "320", "90", "3"]
+    for made in (you._figures[3], window.home._used):  # whether they learned from them, nobody here knows
+        assert [label.text() for label in made.findChildren(QLabel)][:2] == ["Taken by", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
@@ -233,7 +235,7 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
     you.save_card(tmp_path / "card")
     assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
-    assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers used them")]
+    assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers took some")]
     for name, saved in (("my card v1.2", "my card v1.2.png"), ("20.11.2026", "20.11.2026.png"), ("card.JPG", "card.JPG")):
         you.save_card(tmp_path / name)
         assert not QImage(str(tmp_path / saved)).isNull()

@@ -287,7 +287,7 @@ class Home(Page):
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(self.start_wanted)
         self._answers = Figure(look, "answer", tr("Answers today"))
-        self._used = Figure(look, "peers", tr("Learned from you"))
+        self._used = Figure(look, "peers", tr("Taken by"))
         self._energy = Figure(look, "bolt", tr("Energy today"))
         self._due = Due()
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)

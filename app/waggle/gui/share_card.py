@@ -19,7 +19,7 @@ def figures(state: State) -> list[tuple[str, str]]:
     return [
         (figure(days.all.answers), tr("answers tried")),
         (figure(days.all.right), tr("of them right")),
-        (figure(days.used_by), plural(days.used_by, "peer used them", "peers used them")),
+        (figure(days.used_by), plural(days.used_by, "peer took some", "peers took some")),
     ]
 
 

@@ -71,7 +71,7 @@ class You(Page):
         self._share.clicked.connect(self._share_wanted)
         self._figures = [
             Figure(look, "answer", tr("Answers")), Figure(look, "check", tr("Right")),
-            Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Used by")),
+            Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Taken by")),
         ]  # fmt: skip
         self._identity = IdentityView(look, here=home is not None)
         self._identity.commanded.connect(self.commanded)
@@ -189,8 +189,8 @@ class You(Page):
             return
         days = len(days_told.days)
         words = plural(days, "You contributed on %n day", "You contributed on %n days")
-        used_words = plural(used_by, "; your answers were used by %n peer", "; your answers were used by %n peers")
-        self._line.say(words + (used_words if used_by else ""))
+        took = plural(used_by, "; %n peer took groups of yours", "; %n peers took groups of yours")
+        self._line.say(words + (took if used_by else ""))
 
     def _me_card(self) -> QWidget:
         look = self.look
