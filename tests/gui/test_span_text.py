@@ -72,6 +72,16 @@ def test_no_text_breaks_the_painting(look: Look, text: str) -> None:
     assert not widget.grab().isNull()
 
 
+def test_what_is_cut_is_whole_in_the_tooltip(look: Look) -> None:
+    made = SpanText(look, 1)
+    made.resize(300, made.height())
+    long = "So it is <b>.\n" + "step by step " * 20 + "<answer>3/7</answer>"
+    for text, told in ((long, tip(long)), ("<answer>3/7</answer>", "")):
+        made.say(text, text.index("3/7"), 3)
+        made.grab()
+        assert made.toolTip() == told
+
+
 def test_tooltips_never_become_rich_text() -> None:
     assert tip("<a href='x'>y</a>").endswith(">&lt;a href=&#x27;x&#x27;&gt;y&lt;/a&gt;</span>")
     assert tip("1 & 2") == "1 & 2"

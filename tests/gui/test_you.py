@@ -81,6 +81,7 @@ def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBo
     assert you._map.accessibleDescription() == you._day.words()
     you._as_table.click()
     assert [you._rows.index(0, column).data() for column in range(4)] == [whole_day(YESTERDAY), "128", "32", "2"]
+    assert you._rows.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == whole_day(YESTERDAY), "in a narrow column it is cut"
 
 
 def test_a_year_is_read_as_a_table_while_rounds_end(page: Page, qapp: QApplication, qtbot: QtBot) -> None:

@@ -12,7 +12,7 @@ from waggle.gui.folding import Even
 from waggle.gui.hero import Hero
 from waggle.gui.look import Look
 from waggle.gui.paint import Avatar, Chip, Faces, Sign
-from waggle.gui.parts import FLUSH, Button, Line, Page, Scrolled, column, frame, held, row, set_tip, text
+from waggle.gui.parts import FLUSH, Button, Line, Page, Scrolled, column, frame, held, row, text
 from waggle.gui.question_card import say_question
 from waggle.gui.resting import awaited, hindrance
 from waggle.gui.span_text import SpanText
@@ -266,7 +266,6 @@ class Me(QFrame):
         learned = has_learned(state)
         note = told(ready.model_note) if ready and not learned else ""
         self._note.say(note)
-        set_tip(self._note, note)
         self._note.setVisible(bool(note))
         self._try.setVisible(learned)
 

@@ -17,6 +17,7 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView, QWidget
 
 from waggle.gui.look import Look
+from waggle.gui.words import tip
 
 MOST_STRETCHES = 100  # of rows that come or go, each of which a view takes in by itself
 NO_INDEX = QModelIndex()
@@ -71,6 +72,8 @@ class Rows(QAbstractTableModel, Generic[Row]):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self._words(self._rows[index.row()])[index.column()]
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip(self._words(self._rows[index.row()])[index.column()])
             case Qt.ItemDataRole.FontRole:
                 return self._look.font("small")
             case Qt.ItemDataRole.TextAlignmentRole:

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import QSizePolicy
 from waggle.gui.language import from_right
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
-from waggle.gui.words import visible
+from waggle.gui.parts import set_tip
+from waggle.gui.words import visible, visible_lines
 
 TAGS = ("<answer>", "</answer>")
 ANY_TAG = re.compile("|".join(TAGS))
@@ -86,11 +87,13 @@ def draw_span_text(
     painter: QPainter, look: Look, place: QRectF, text: str, *,
     start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
     tail: bool = False,
-) -> None:  # fmt: skip
-    """At most `lines` whole lines from the top of `place`; in "mono" of text from a stranger, else of our own."""
+) -> bool:  # fmt: skip
+    """At most `lines` whole lines from the top of `place`, and whether that is all of it; in "mono" of text from a stranger, else
+    of our own."""
     font, mono = look.font(role), role == "mono"
     leading, shown = line_height(font, mono=mono), visible(text) if mono else text
-    if _ended(look, shown, place.width(), lines, role) != shown:
+    whole = _ended(look, shown, place.width(), lines, role) == shown
+    if not whole:
         per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
         shown, start = fitted(shown, start, length, per_line * lines - 3, tail=tail)
         shown = _ended(look, shown, place.width(), lines, role)
@@ -101,6 +104,7 @@ def draw_span_text(
     painter.setPen(look.colour(tone))
     layout.draw(painter, place.topLeft())
     painter.restore()
+    return whole
 
 
 def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: int) -> int:
@@ -168,7 +172,7 @@ def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
 
 
 class SpanText(Painted):
-    """One text, wrapped and clipped to whole lines."""
+    """One text, wrapped and clipped to whole lines; where it does not fit, all of it is in its tooltip."""
 
     def __init__(self, look: Look, lines: int, *, role: str = "mono", tone: str = "text") -> None:
         super().__init__(look)
@@ -182,6 +186,7 @@ class SpanText(Painted):
             return
         self._text, self._start, self._length, self._match = text, start, length, match
         self.setAccessibleName(visible(text))
+        set_tip(self, "")
         self.update()
 
     def set_lines(self, lines: int) -> None:
@@ -192,7 +197,7 @@ class SpanText(Painted):
         return QSize(200, self.height())
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        draw_span_text(
+        whole = draw_span_text(
             painter,
             self.look,
             place,
@@ -204,3 +209,5 @@ class SpanText(Painted):
             tone=self._tone,
             match=self._match,
         )
+        if not whole and not self.toolTip():
+            set_tip(self, visible_lines(self._text))
