@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -149,6 +150,17 @@ def test_what_is_pasted_around_an_invite_is_left(started: Shell, qtbot: QtBot) -
         welcome._next.click()
     assert started.window.swarms._link.text() == pasted
     qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
+
+
+def test_whoever_listens_hears_which_step_this_is(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    welcome._next.click()
+    welcome._back.click()
+    assert heard == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
 
 
 @pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])

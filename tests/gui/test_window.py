@@ -481,6 +481,19 @@ REFUSAL = (
 )
 
 
+def test_whoever_listens_hears_which_page_was_opened(
+    window_told: Told, told: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    window = window_told(told)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    for name in ("live", "live", "swarms", "home"):
+        window.show_page(name)
+    assert heard == ["Live", "Swarms", "Home"]
+    assert [page.accessibleName() for page in window.pages.values()] == ["Home", "Peers", "Swarms", "You", "Live"]
+
+
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     window_told: Told, told: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:

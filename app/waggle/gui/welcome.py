@@ -206,6 +206,7 @@ class Welcome(QWidget):
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
         self._steps.show_step(step)
+        announce(self, self._steps.accessibleName())
         self._back.setVisible(step > 0)
         self._next.say(tr("Start") if step == len(STEPS) - 1 else tr("Continue"))
         if step == len(STEPS) - 1:

@@ -83,8 +83,8 @@ class Window(QWidget):
             self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
             self.rail, self.status = Rail(look), Status(look)
             self._stack, self._all = QStackedWidget(), QStackedWidget()
-            for page in self.pages.values():
-                self._add(page)
+            for name, page in self.pages.items():
+                self._add(name, page)
             self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
             self.setLayout(column(self._all))
         self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
@@ -137,11 +137,13 @@ class Window(QWidget):
         if before is not None and focused is not None and before.isAncestorOf(focused):
             page.setFocus()  # else Qt gives it to some button of the page, and a space would press it
         self._stack.setCurrentWidget(page)
+        if page is not before:
+            announce(self, page.accessibleName())
         self.redraw()
 
     def _made(self, name: str) -> Page:
         if name not in self.pages:
-            self.pages[name] = self._add(self._made_when_seen[name]())
+            self.pages[name] = self._add(name, self._made_when_seen[name]())
         return self.pages[name]
 
     def go_on(self, before: "Window") -> None:
@@ -159,9 +161,10 @@ class Window(QWidget):
         if isinstance(live, Live):
             live.thaw()
 
-    def _add(self, page: Page) -> Page:
+    def _add(self, name: str, page: Page) -> Page:
         """A page costs time when it is made and when the theme changes: most are made when they are first seen."""
         self._stack.addWidget(page)
+        page.setAccessibleName(tr(PAGES[name]))
         page.commanded.connect(self.commanded)
         page.said.connect(self.notice)
         page.set_compact(bool(self._compact))
