@@ -759,7 +759,35 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     tell(window, replace(TRIED, number=asked.number, mine=GOOD, shared=True))
     assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
     tell(window, sharing("no"))
+    assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
+    assert view._outcome.text().startswith("Your answer goes to the swarm")
+    view._next.click()
     assert not sent[-1].to_share  # type: ignore[union-attr]
+
+
+def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_without_being_shared(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED, sharing("yes"))
+    tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
+    view._mine.setText("3/7")
+    asked = len(sent)
+    tell(window, sharing("no"))
+    assert (view._mine.text(), sent[asked:]) == ("3/7", [])
+    assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
+    assert view._mine.placeholderText().endswith("it stays here")
+    view._go.click()
+    tell(window, replace(TRIED, number=sent[-1].number, mine=GOOD))  # type: ignore[union-attr]
+    assert view._outcome.isHidden(), "that it stays here was chosen"
+
+
+def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_shared(trying: Trying) -> None:
+    window, view, sent = trying
+    view._mine.setText("3/7")
+    tell(window, CONNECTED, sharing("yes"))
+    assert (view._mine.text(), view._title.words()) == ("3/7", "A question it never trains on")
+    assert (view._sharing.isHidden(), view._mine.placeholderText().endswith("it stays here")) == (True, True)
+    view._next.click()
+    assert sent[-1].to_share  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,9 @@ class Trying:
     def _ask(self, command: commands.AskModel) -> tuple[trying.TryingEvent, ...]:
         self.moments.pause_point()  # the engine may have left while others were answered
         named, question = self._asked(command.specialty, command.number, command.epoch)
-        if named is not None and command.mine.strip():
-            self._require_fresh(named)
+        goes = named if command.mine.strip() and self.may_share() else None
+        if goes is not None:
+            self._require_fresh(goes)
         training = self.moments.require_room(1)
         moments = _spread(self.moments.kept(), MOST)
         said = [self._answers(question, moment, training, 1, COOL)[0] for moment in moments]
@@ -104,7 +105,7 @@ class Trying:
             trying.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
-        shared = self._share(named, question, said[-1], moments[-1], training) if named is not None and mine is not None else ()
+        shared = self._share(goes, question, said[-1], moments[-1], training) if goes is not None else ()
         (truth,) = self.node.verifier.answers([(question.dataset, question.seed)])
         told = trying.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared), truth=truth
@@ -113,8 +114,6 @@ class Trying:
 
     def _require_fresh(self, named: QuestionId) -> None:
         """Raise EngineError where an answer to this question cannot be shared any more; nothing was sent then."""
-        if not self.may_share():
-            raise EngineError("Your answers are not shared.", "Nothing was sent. Ask for another question.")
         if named in self._shared:
             raise EngineError("You shared an answer to this question already.", "Ask for another one.")
         if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:

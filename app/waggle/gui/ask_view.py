@@ -147,12 +147,13 @@ class AskView(QWidget):
         if why_not:
             self._waiting = ""  # whoever was asked is gone
         self._offer()
-        self._show_sharing(before)
+        self._hear_sharing(before)
         self._pose_first()
         if state.posed is None:
             self._posed = None
         elif state.posed is not self._posed and (self._waiting == "pose" or self._posed is None):
             self._show_question(state.posed)
+        self._say_sharing()
         if state.tried is not None and state.tried is not before.tried:
             self._waiting = ""
             self._draw()
@@ -229,17 +230,23 @@ class AskView(QWidget):
     def _set_sharing(self, choice: str) -> None:
         self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.my_answers": choice}))
 
-    def _show_sharing(self, before: State) -> None:
-        """A question to be shared is another one than those that no model trains on."""
+    def _hear_sharing(self, before: State) -> None:
+        """A question to be shared is another one than those that no model trains on. What is being answered, or was, stays."""
         state = self._state
         sharing = shares(state)
-        self._title.say(tr("A question for the swarm") if sharing else tr("A question it never trains on"))
-        self._sharing.setVisible(sharing)
         self._asking.setVisible(may_be_asked(state))
-        self._mine.setPlaceholderText(tr("Your answer first, if you like") if sharing
-                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
-        if state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before) and not self._waiting:
+        idle = not self._waiting and not self._mine.text() and self._answers.isHidden()
+        if idle and state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before):
             self._another()
+
+    def _say_sharing(self) -> None:
+        """Of the question that is seen: what is chosen later holds from the next one on."""
+        for_swarm = shares(self._state) if self._posed is None else bool(self._posed.epoch)
+        goes = for_swarm and shares(self._state)
+        self._title.say(tr("A question for the swarm") if for_swarm else tr("A question it never trains on"))
+        self._sharing.setVisible(goes)
+        self._mine.setPlaceholderText(tr("Your answer first, if you like") if goes
+                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
 
     def _offer(self) -> None:
         ready = self._state.ready
@@ -322,7 +329,7 @@ class AskView(QWidget):
             self._rows.addWidget(one_row)
         self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
         self._truth.setVisible(bool(tried.truth.strip()) and not blind)
-        said = outcome(tried, posed.epoch)
+        said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))
         self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())
