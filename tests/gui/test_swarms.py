@@ -416,8 +416,16 @@ def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
 def test_where_there_is_this_computer_only_nobody_is_invited(page: Page) -> None:
     window, swarms, _ = page
     assert swarms._ask_others.isVisible()
+    edge = _right_edge(swarms._ask_others, swarms)
     tell(window, events.ReachChanged(reach="solo", peers=0))
     assert not swarms._ask_others.isVisible()
+    for _ in range(3):  # a head in a head
+        QApplication.processEvents()
+    assert _right_edge(swarms._new, swarms) == edge, "no room is kept for what never comes"
+
+
+def _right_edge(button: QWidget, page: QWidget) -> int:
+    return button.mapTo(page, QPoint(button.width(), 0)).x()
 
 
 def test_words_of_a_stranger_stay_words(page: Page) -> None:

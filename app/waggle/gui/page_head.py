@@ -32,6 +32,8 @@ class Top(QWidget):
         """The first action stays where it is, whichever title there is, and as these come and go."""
         metrics = self._title.fontMetrics()
         self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
+        for part in set(self._kept) - set(going):
+            _keep(part, room=False)
         self._kept = going
 
     def rename(self, words: str) -> None:
@@ -55,9 +57,14 @@ class Top(QWidget):
         self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
         self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
         for part in self._kept:  # below the first action they do not move it: there they need no room while they are gone
-            policy = part.sizePolicy()
-            policy.setRetainSizeWhenHidden(actions <= self.width())
-            part.setSizePolicy(policy)
+            _keep(part, room=actions <= self.width())
+
+
+def _keep(part: QWidget, *, room: bool) -> None:
+    """Its room, also while it is hidden."""
+    policy = part.sizePolicy()
+    policy.setRetainSizeWhenHidden(room)
+    part.setSizePolicy(policy)
 
 
 def _width(part: QWidget) -> int:

@@ -98,9 +98,7 @@ class Swarms(Page):
                  Scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        actions = (self._which, self._join, self._new, self._ask_others)
-        self._top = titled(look, self._names[0], *actions)
-        self._top.keep_place(self._names, *actions[1:])
+        self._top = titled(look, self._names[0], self._which, self._join, self._new, self._ask_others)
         self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
@@ -176,8 +174,9 @@ class Swarms(Page):
         self._show_actions()
 
     def _show_actions(self) -> None:
-        view = self._views.currentIndex()
-        self._ask_others.setVisible(view == LIST and self._state.reach != "solo")
+        view, alone = self._views.currentIndex(), self._state.reach == "solo"
+        self._top.keep_place(self._names, self._join, self._new, *(() if alone else (self._ask_others,)))
+        self._ask_others.setVisible(view == LIST and not alone)
         self._join.setVisible(view < MODELS)
         self._new.setVisible(view < MODELS and view != CREATE)
 
