@@ -334,6 +334,11 @@ def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qap
     assert window.home.hero._main.text() == "Copy report"
     window.home.hero._main.click()
     assert {"Out of memory.", "Close something.", "line two"} <= set(qapp.clipboard().text().splitlines())
+    window.redraw()
+    assert window.home.hero._main.text() == "Copied", "for a moment, whatever is told meanwhile"
+    window.home.hero._copied.setInterval(0)
+    qapp.processEvents()
+    assert window.home.hero._main.text() == "Copy report"
 
 
 def test_progress_asks_for_history_once(window_told: Told) -> None:

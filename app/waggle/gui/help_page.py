@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QS
 from waggle import paths
 from waggle.gui import keys
 from waggle.gui.controls import Field
+from waggle.gui.copying import CopyButton
 from waggle.gui.frame import PAGES
 from waggle.gui.journal import Journal, JournalLines
 from waggle.gui.line_process import LineProcess
@@ -213,8 +214,7 @@ class Report(QFrame):
         self.setProperty("kind", "card")
         self._state = State()
         self._text = _reader(look, tr("The report"), 150)
-        self._copy = Button(look, tr("Copy report"), icon="copy")
-        self._copy.clicked.connect(self._take)
+        self._copy = CopyButton(look, tr("Copy report"))
         about = text(look, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
                      "small", "soft", wrap=True)  # fmt: skip
         head = row((column(text(look, tr("Report"), "heading"), about, gap=3), 1), self._copy)
@@ -231,11 +231,7 @@ class Report(QFrame):
     def show_report(self, words: str) -> None:
         if words != self._text.toPlainText():
             self._text.setPlainText(words)
-            self._copy.say(tr("Copy report"), "copy")
-
-    def _take(self) -> None:
-        QGuiApplication.clipboard().setText(self._text.toPlainText())
-        self._copy.say(tr("Copied"), "check")
+        self._copy.offer(self._text.toPlainText())
 
 
 class HelpPage(Page):

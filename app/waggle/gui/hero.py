@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle import cuda_pack
 from waggle.gui import pausing
+from waggle.gui.copying import SAID_MS
 from waggle.gui.look import Look
 from waggle.gui.notices import recent, warning_words
 from waggle.gui.paint import Chip, Sign, Stages
@@ -69,6 +70,10 @@ class Hero(QFrame):
         self.far = False  # the engine runs on another computer
         self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
+        self._copied = QTimer(self)  # how long it is said that the report was
+        self._copied.setSingleShot(True)
+        self._copied.setInterval(SAID_MS)
+        self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
         self._asked: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
@@ -129,6 +134,8 @@ class Hero(QFrame):
         self._show_profile(self._state)
 
     def show_state(self, state: State, now: float) -> None:
+        if state.problem is not self._state.problem:
+            self._copied.stop()  # another report
         self._state = state
         said = sentence(state)
         self._chip.say(told(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
@@ -197,10 +204,11 @@ class Hero(QFrame):
             self._show_over()
             return
         stopped = said.action in ("none", "copy_report") and self._can_start()
+        copies = (tr("Copied"), "check") if self._copied.isActive() else (tr("Copy report"), "copy")
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
-            "copy_report": (tr("Copy report"), "copy"), "none": (tr("Start"), "play"),
+            "copy_report": copies, "none": (tr("Start"), "play"),
         }[said.action]  # fmt: skip
         self._offers_aside = said.action == "copy_report" and stopped and self.broken()
         if self._offers_aside:
@@ -210,8 +218,8 @@ class Hero(QFrame):
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.become(kind, words, icon)
-        otherwise = tr("Contribute anyway") if anyway else tr("Copy report") if self._offers_aside else tr("Start again")
-        self._second.say(otherwise, "play" if anyway else "copy" if self._offers_aside else "")
+        otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
+        self._second.say(*otherwise)
         shown = {self._main: said.action != "none" or stopped, self._more: splits,
                  self._second: anyway or (failed and stopped), self._why_button: bool(said.why)}  # fmt: skip
         for button, seen in shown.items():
@@ -225,6 +233,7 @@ class Hero(QFrame):
             self.start_wanted.emit()
             return
         if self._offers_aside:
+            self._copied.stop()
             self.aside_wanted.emit()
             return
         match sentence(self._state).action:
@@ -233,19 +242,20 @@ class Hero(QFrame):
             case "resume":
                 self._ask(Resume(id=new_id()))
             case "copy_report":
-                self._copy_report(self._main)
+                self._copy_report()
             case "none":
                 if self._can_start():  # the key is there also where the button is not
                     self.start_wanted.emit()
 
-    def _copy_report(self, button: Button) -> None:
+    def _copy_report(self) -> None:
         QGuiApplication.clipboard().setText(self.report(self._state))
-        button.say(tr("Copied"), "check")
+        self._copied.start()
+        self._show_action(sentence(self._state))
 
     def _act_otherwise(self) -> None:
         """Do what the button beside it says."""
         if self._offers_aside:
-            self._copy_report(self._second)
+            self._copy_report()
         elif sentence(self._state).action == "anyway":
             self._ask(Resume(id=new_id()))
         else:
