@@ -171,7 +171,7 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    asked, by_default = (cli.parsed(one[3:]) for one in started)  # without python -m waggle
+    asked, by_default = (cli.parsed(one[len(paths.window()) :]) for one in started)
     assert (asked.home, asked.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 
