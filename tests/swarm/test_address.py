@@ -90,5 +90,5 @@ def test_other_text_is_refused_in_words(text: str) -> None:
 def test_the_port_of_a_seed_that_passes_calls_on_is_not_our_own() -> None:
     circuit = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}/p2p-circuit"
     assert own_port([circuit, "/ip4/127.0.0.1/tcp/4711"]) == 4711
-    assert own_port([circuit, "/ip6/::1/udp/4712/quic-v1"]) == 4712
+    assert own_port([circuit, "/ip6/::1/udp/4712/quic-v1", "/ip6/::1/tcp/4713"]) == 4713
     assert own_port([circuit]) == own_port([]) == 0

@@ -48,10 +48,10 @@ def is_address(text: str) -> bool:
 
 
 def own_port(addresses: Iterable[str]) -> int:
-    """The port that a node with these addresses listens on, 0 where none says: that of a circuit is somebody else's."""
+    """The TCP port that a node with these addresses listens on, 0 where none says: that of a circuit is somebody else's."""
     for address in addresses:
         parts = address.split("/")
-        if parts[3] in ("tcp", "udp") and "p2p-circuit" not in parts:
+        if parts[3] == "tcp" and "p2p-circuit" not in parts:
             return int(parts[4])
     return 0
 
