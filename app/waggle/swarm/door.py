@@ -78,7 +78,7 @@ async def fetch(
     sha256: bytes,
     seconds: float,
     certificate: bytes,
-    paid: Callable[[int], None],
+    paid: Callable[[int], None] = lambda size: None,
 ) -> bytes:
     """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid.
 
@@ -88,12 +88,14 @@ async def fetch(
     """
     for giver in via or (origin,):
         network, blob, size = door.dht, b"", DEPOSIT
-        with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
-            blob = await network.pull(giver, sha256, seconds, certificate)
-            size = len(blob)
-            traffic.received(size)
-        traffic.pay(size)
-        paid(size)
+        try:
+            with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
+                blob = await network.pull(giver, sha256, seconds, certificate)
+                size = len(blob)
+                traffic.received(size)
+        finally:  # also where whoever asked has left meanwhile
+            traffic.pay(size)
+            paid(size)
         if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
             return blob
     return b""

@@ -20,7 +20,7 @@ from waggle.swarm.board import Board
 from waggle.swarm.connection import Connection, end, watch
 from waggle.swarm.dht import Connected, PeerAway, Pong
 from waggle.swarm.directory import Depth
-from waggle.swarm.door import DEPOSIT, Door
+from waggle.swarm.door import Door, fetch
 from waggle.swarm.gateway import Gateway
 from waggle.swarm.gathering import Gathering
 from waggle.swarm.identity import Identity
@@ -340,14 +340,10 @@ class SwarmNode:
             return kept
         if not self._traffic.may_receive():
             return b""
-        size = DEPOSIT
-        try:
-            blob = await self._connection.dht.pull(peer_id, sha256, seconds, self._admission.certificate())
-            size = len(blob)
-            self._traffic.received(size)
-            return blob
-        finally:  # also of what broke off, and where the client has left
-            self._traffic.pay(size)
+        return await fetch(
+            self._connection, self._traffic, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
+            certificate=self._admission.certificate(),
+        )  # fmt: skip
 
     def _give_charter(self, sha256: bytes) -> bytes:
         return self._sent.note("charter", charters.encode(self._charter)) if sha256 == self._digest else b""
