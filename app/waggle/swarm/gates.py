@@ -52,8 +52,7 @@ class Gate:
         self._missed_at = 0.0  # monotonic
         self._connection = connection
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
-        self._open = set[int]()  # questions that were not answered yet, though nobody may wait for it any more
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}  # until it is answered, though nobody may wait any more
 
     @property
     def missed(self) -> float:
@@ -65,7 +64,6 @@ class Gate:
         number = next(self._ids)
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
-        self._open.add(number)
         try:
             async with asyncio.timeout(CALL_S):
                 await self._connection.drain()  # what was asked before goes first, and piles up nowhere
@@ -75,19 +73,16 @@ class Gate:
             if not self._connection.paused:  # else it may be our way that is slow
                 self._missed_at = time.monotonic()
             raise PeerAway(f"gateway: {type(error).__name__}") from error
-        finally:
-            self._waiting.pop(number, None)
 
     async def listen(self) -> None:
         """Hand out answers until the connection ends."""
         try:
             while True:
                 answer = _answers.decode(await self._connection.recv(decode=False))
-                if answer.id not in self._open:  # it could fill our line with that for ever
+                waiting = self._waiting.pop(answer.id, None)
+                if waiting is None:  # it could fill our line with that for ever
                     raise EOFError("an answer that nobody asked for")
-                self._open.remove(answer.id)
-                waiting = self._waiting.get(answer.id)
-                if waiting is not None and not waiting.done():
+                if not waiting.done():
                     waiting.set_result(answer)
         except FAILURES:  # it closed, or does not speak as agreed: it is opened again later
             for each in self._waiting.values():
