@@ -26,7 +26,7 @@ HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions
 STALE_SEEDS = 1 << 11  # one after the other without a new text: all that the settings make were seen
 STRANGERS_SECONDS = 2.0  # of the processor, for one group of a peer: thousands of times what honest text takes
 
-Item = TypeVar("Item")
+Part = TypeVar("Part")
 
 
 class Verifier:
@@ -208,7 +208,7 @@ def _start() -> Child[wire.Reply]:
         raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
 
 
-def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+def batched(items: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
     """Split long requests so that each stays well under the time limit."""
     for first in range(0, len(items), size):
         yield items[first : first + size]
