@@ -225,6 +225,17 @@ def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
         own.close()
 
 
+def test_a_child_that_answers_too_little_is_started_again_and_nothing_stays_unjudged(monkeypatch):
+    own = Verifier(first_swarm())
+    try:
+        (question,), (answer,), first = own.questions([("bf", 9)]), own.answers([("bf", 9)]), own.pid
+        monkeypatch.setattr(own._child, "ask", lambda *_: wire.Verdicts([]))
+        assert [verdict.reward for verdict in own.judge([(question, said(f"<answer>{answer}</answer>"))])] == [1.0]
+        assert own.pid != first
+    finally:
+        own.close()
+
+
 def test_what_lies_in_the_folder_that_waggle_was_started_in_is_never_imported(tmp_path, monkeypatch):
     for module in ("calendar", "decimal", "waggle"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit('a program of others ran')")
