@@ -154,6 +154,17 @@ def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
         raise
 
 
+def flush(path: Path) -> None:
+    """fsync a file or, where the system allows it, a folder; raises OSError."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def expanded(path: Path | str) -> Path:
     """The path with a person's folder in the place of ~; raises FileNotFoundError where there is no such person."""
     try:

@@ -5,17 +5,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
 from pyqtgraph import InfiniteLine, ScatterPlotItem
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import START
 from waggle.gui import charts
+from waggle.gui.charts import Chart
+from waggle.gui.look import Look
 from waggle.gui.progress import Progress
 from waggle.gui.series import AXES
 from waggle.gui.still import settled
@@ -150,3 +153,19 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     assert label.zValue() > max(line.zValue() for line in lines)
     box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
     assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._held._notes)
+
+
+@pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
+def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(look: Look, qtbot: QtBot, wide: int) -> None:
+    chart = Chart(look, "chart", shows_axis=True)
+    qtbot.addWidget(chart)
+    chart.resize(wide, 200)
+    with qtbot.waitExposed(chart):
+        chart.show()
+    chart.begin(1.0, shares=True, x=(0.0, 8.0), axis="round")
+    metrics, pixel = QFontMetricsF(look.font("caption")), chart.getViewBox().viewPixelSize()[0]
+    (shown,) = chart.getAxis("bottom")._tickLevels
+    spans = [(at - half, at + half) for at, words in shown if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
+    assert all(first[1] < second[0] for first, second in pairwise(spans)), shown
+    assert shown[0] == (1.0, "round 1")
+    assert (len(shown) == 8) == (wide == 900), shown

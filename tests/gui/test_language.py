@@ -22,7 +22,8 @@ from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
 from waggle.errors import CharterError
 from waggle.gui import keys, language, question_card
-from waggle.gui.charts import Chart, axis_ticks
+from waggle.gui.axis import axis_ticks
+from waggle.gui.charts import Chart
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Number, Picker
 from waggle.gui.current import Current

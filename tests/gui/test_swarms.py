@@ -657,6 +657,23 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not view._blind.isChecked()
 
 
+def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    tell(window, replace(TRIED, answers=TRIED.answers[:2], truth="3/7\n"))
+    view._copy.click()
+    assert view._copy.text() == "Copied"
+    question = "Simplify 36/84.\n<b>\ufffd"
+    assert qapp.clipboard().text().split("\n\n") == [
+        question, "Before any training, 0.0  wrong: 9\n<answer>9</answer>", "Now, 64 rounds, 1.0  right\n<answer>3/7</answer>",
+        "You, 0.0  wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
+    ]  # fmt: skip
+    view._blind.setChecked(True)
+    assert view._copy.text() == "Copy", "it would copy something else now"
+    view._copy.click()
+    seen = qapp.clipboard().text()
+    assert [part.split("\n")[0] for part in seen.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
+
+
 def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
     window, view, _ = trying
     tell(window, replace(TRIED, truth="3/7\n"))

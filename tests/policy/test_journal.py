@@ -1,5 +1,6 @@
 """The journal: what was learned since the last checkpoint is learned again, to the bit; what is torn is left out."""
 
+import os
 import sys
 
 import numpy as np
@@ -153,3 +154,18 @@ def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
 
 def test_without_a_folder_there_is_nothing(tmp_path):
     assert rounds(tmp_path / "none", 0) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not flushed there")
+def test_a_new_journal_is_flushed_with_its_folder_which_holds_its_name(tmp_path, monkeypatch):
+    flushed, fsync = list[int](), os.fsync
+
+    def seen(file: int) -> None:
+        flushed.append(os.fstat(file).st_ino)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    for number in (1, 2):
+        journal.append(tmp_path, 0, entry(number))
+    (file,) = tmp_path.iterdir()
+    assert flushed == [file.stat().st_ino, tmp_path.stat().st_ino, file.stat().st_ino]

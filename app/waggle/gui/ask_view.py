@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
+from waggle.gui.copying import CopyButton
 from waggle.gui.look import Look
 from waggle.gui.paint import Chip, Sign
 from waggle.gui.parts import Button, Line, card, column, empty, frame, held, menu_button, row, text
@@ -73,8 +74,9 @@ class AnswerRow(QWidget):
         words = SpanText(look, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
-        good = completion.reward >= RIGHT
-        chip = Chip(look, reward(completion), "good" if good else "plain", "check" if good else "cross")
+        good, judged = completion.reward >= RIGHT, reward(completion)
+        self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
+        chip = Chip(look, judged, "good" if good else "plain", "check" if good else "cross")
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
         guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
@@ -135,8 +137,9 @@ class AskView(QWidget):
         asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
                       self._said, gap=10)  # fmt: skip
         self._truth, self._outcome = text(look, "", "mono", wrap=True), text(look, "", "small", "soft", wrap=True)
-        self._answers = card(row((self._verdict, 1), self._blind), self._rows, self._truth, self._outcome, self._offer_row(),
-                             gap=12)  # fmt: skip
+        self._copy = CopyButton(look, tr("Copy"), small=True)
+        head = row((self._verdict, 1), self._blind, self._copy)
+        self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
         self._said.hide()
@@ -329,6 +332,8 @@ class AskView(QWidget):
             self._rows.addWidget(one_row)
         self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
         self._truth.setVisible(bool(tried.truth.strip()) and not blind)
+        truth = [] if blind else [self._truth.text()]
+        self._copy.offer("\n\n".join([self._question.text(), *(one.as_text for one in rows), *truth]))
         said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))

@@ -1,7 +1,6 @@
 """The two charts of Progress, drawn by pyqtgraph: loaded when that page is first opened, never before."""
 
 import math
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,9 +11,10 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
 from waggle.gui import beside, series
+from waggle.gui.axis import Tick, axis_ticks, in_round, spacing
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
-from waggle.gui.words import clock, date_of, day, decimal, duration, figure, one_line, percent, told, tr
+from waggle.gui.words import decimal, duration, one_line, percent, told, tr
 from waggle.interval import interval_of
 from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
@@ -72,7 +72,8 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first
         self._stretches: list[list[tuple[float, float, float]]] = []  # of each, places, and between what it runs there
         self._top, self._ends = 1.0, (0.0, 1.0)
-        self._ticks: list[tuple[float, str]] = []  # of the left axis
+        self._ticks: list[Tick] = []  # of the left axis
+        self._places: list[Tick] = []  # of the one below
         self._ratio = self.devicePixelRatioF()
         self.setMinimumHeight(look.px(LOWEST))
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
@@ -90,9 +91,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self._top, self._ends = ticks[-1], x
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
+        self._places = axis_ticks(axis, x) if self._shows_axis else []
         self._fit()
         plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
-        self.getAxis("bottom").setTicks([axis_ticks(axis, x) if self._shows_axis else []])
         for name in ("left", "bottom"):
             self._dress_axis(self.getAxis(name))
         grid = [float(tick) for tick in ticks for _ in range(2)]
@@ -117,7 +118,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         return bool(super().event(event))
 
     def _fit(self, *_resized: object) -> None:
-        """The ends of the data, with room for the lines' names right of them, and as many figures as have room at the left."""
+        """The ends of the data, with room for the lines' names right of them, and as many words on both axes as have room."""
         first, last = self._ends
         width = max(last - first, 1e-9)
         words = self.look.px(LABEL_ROOM)
@@ -126,6 +127,10 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         high = self.getViewBox().height()
         every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
         self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
+        pixel = (width * 1.008 + room) / max(1.0, self.getViewBox().width())
+        metrics = QFontMetricsF(self.look.font("caption"))
+        wide = [metrics.horizontalAdvance(f" {said} ") * pixel for _, said in self._places]
+        self.getAxis("bottom").setTicks([self._places[:: spacing([at for at, _ in self._places], wide)]])
         self.spread_labels()
         self.place_notes()
 
@@ -255,28 +260,6 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         above.setPos(high.x, max(high.y + near / 2, lowest + apart) if near else high.y)
 
 
-def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[tuple[float, str]]:
-    low, high = x
-    match axis:
-        case "round":
-            places = [place for place in series.whole_steps(low, high) if low + (high - low) * 0.04 < place <= high]
-            return [(place, figure(int(place)) if i else _in_round(int(place))) for i, place in enumerate(places)]
-        case "elapsed":
-            return [(place, duration(place)) for place in series.time_steps(low, high)]
-        case "clock":
-            shift = time.localtime(low).tm_gmtoff  # so that days begin at midnight here
-            moments = [place - shift for place in series.time_steps(low + shift, high + shift)]
-            return [(moment, _moment(moment, high - low)) for moment in moments]
-
-
-def _moment(at: float, span: float) -> str:
-    """A time of day; with seconds in a short span, as a day in a long one."""
-    if span < 86400:
-        return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))
-    date = day(date_of(at))
-    return f"{date} {clock(at)}" if span < 604800 else date
-
-
 class HeldOutChart(Chart):
     """The honest score with its 95% interval."""
 
@@ -290,7 +273,7 @@ class HeldOutChart(Chart):
         for band in bands:
             self.band(band, named=True)
         found, changes = marks(state, axis, ends) if scores else [], _changes(exams)
-        names = [f"{mark.words}, {_in_round(mark.round)}" for mark in (*found, *changes)]
+        names = [f"{mark.words}, {in_round(mark.round)}" for mark in (*found, *changes)]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
@@ -381,10 +364,6 @@ def marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Mark]:
 def _aha_words(aha: Aha) -> str:
     words = tr("Aha: %1, from %2").replace("%2", one_line(aha.name)) if aha.origin else tr("Aha: %1")
     return words.replace("%1", told(one_line(aha.specialty)))
-
-
-def _in_round(number: int) -> str:
-    return tr("round %1").replace("%1", figure(number))
 
 
 def ends(state: State, axis: Axis) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from waggle.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
+from waggle.paths import flush
 from waggle.policy import weights
 from waggle.policy.training import Method, Training
 
@@ -138,12 +139,12 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     names = sorted(path.name for path in temporary.iterdir())
     (temporary / SUMS).write_text("".join(f"{_sum(temporary / name)}  {name}\n" for name in names))
     for name in (*names, SUMS):
-        _flush(temporary / name)
-    _flush(temporary)
+        flush(temporary / name)
+    flush(temporary)
     final = root / f"r{saved.round:08d}"
     shutil.rmtree(final, ignore_errors=True)  # only ever a twin of this very round
     os.rename(temporary, final)
-    _flush(root)
+    flush(root)
     for old in folders(root)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return _bytes(final)
@@ -336,14 +337,3 @@ def _set_aside(folder: Path) -> Path:
 def _sum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _flush(path: Path) -> None:
-    """fsync a file or, where the system allows it, a folder."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -22,6 +22,7 @@ import numpy as np
 import zstandard
 
 from waggle.errors import UNREADABLE
+from waggle.paths import flush
 from waggle.policy.checkpoint import Saved, is_of
 from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams, nothing
 from waggle.rl.objective import Clip
@@ -81,6 +82,8 @@ def append(root: Path, after: int, entry: Entry) -> int:
             while written < len(line):  # a disk that is nearly full takes a part, and only then refuses
                 written += file.write(line[written:])
             os.fsync(file.fileno())
+            if not end:
+                flush(root)  # the name of a new file is in its folder
         except OSError:  # no torn entry may stand before the next one
             file.truncate(end)
             raise
