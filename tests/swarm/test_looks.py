@@ -1,6 +1,7 @@
 """Looks at who is connected take a tenth of the time at most, however many strangers connect."""
 
 import asyncio
+import time
 from contextlib import suppress
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from swarm.live import options
 from waggle.swarm import looks as looking
 from waggle.swarm.connection import Connection
+from waggle.swarm.dht import PeerAway
 from waggle.swarm.identity import Identity
 from waggle.swarm.looks import Effort, Looks
 from waggle.swarm.services import Services
@@ -56,6 +58,45 @@ async def test_nor_is_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_quick_looks_and_those_that_only_waited_are_made_after_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await World(monkeypatch, busy=0.001, waiting=0.0).looks() == pytest.approx([0.0, 0.1, 0.2, 0.3])
     assert await World(monkeypatch, busy=0.0, waiting=5.0).looks() == pytest.approx([0.0, 5.0, 10.0, 15.0])
+
+
+async def test_whoever_asks_for_a_look_and_leaves_ends_it_for_nobody_else() -> None:
+    looked, seen = list[str](), asyncio.Event()
+
+    async def look() -> None:
+        looked.append("began")
+        await seen.wait()
+        looked.append("ended")
+
+    looks = Looks(look, 0.1)
+    asked = time.monotonic()
+    first, second = (asyncio.create_task(looks.since(asked)) for _ in range(2))
+    while not looked:
+        await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    seen.set()
+    await second
+    assert looked == ["began", "ended"]
+
+
+async def test_a_look_that_fails_tells_all_who_wait_and_the_next_one_looks_anew() -> None:
+    looked, may = list[bool](), asyncio.Event()
+
+    async def look() -> None:
+        looked.append(may.is_set())
+        await asyncio.sleep(0)
+        if not may.is_set():
+            raise PeerAway
+
+    looks = Looks(look, 0.01)
+    asked = time.monotonic()
+    told = await asyncio.gather(*(looks.since(asked) for _ in range(3)), return_exceptions=True)
+    assert ([type(one) for one in told], looked) == ([PeerAway] * 3, [False])
+    may.set()
+    await looks.since(time.monotonic())
+    assert looked == [False, True]
 
 
 async def test_a_node_with_many_connections_looks_at_them_less_often(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,16 +55,21 @@ class Looks:
     ) -> None:
         self._look, self._pause = look, pause
         self._clock, self._busy = clock, busy
-        self._one_at_a_time, self._began, self._next = asyncio.Lock(), -math.inf, -math.inf
+        self._began, self._next = -math.inf, -math.inf
+        self._looking: asyncio.Task[None] | None = None
 
     async def since(self, asked_at: float) -> None:
-        """Return after a look that began later: who has just come is in it, and who is not has gone."""
-        async with self._one_at_a_time:
-            if self._began < asked_at:
-                await asyncio.sleep(self._next - self._clock())
-                began, effort = self._clock(), Effort(self._busy)
-                try:
-                    await effort.of(self._look())
-                finally:
-                    self._next = max(began + self._pause, self._clock() + effort.rest)
-                self._began = began
+        """Return after a look that began later: who has just come is in it, and who is not has gone. Raises what looking does."""
+        while self._began < asked_at:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._once())
+            await asyncio.shield(self._looking)  # whoever asks and leaves ends it for nobody else
+
+    async def _once(self) -> None:
+        await asyncio.sleep(self._next - self._clock())
+        began, effort = self._clock(), Effort(self._busy)
+        try:
+            await effort.of(self._look())
+        finally:
+            self._next = max(began + self._pause, self._clock() + effort.rest)
+        self._began = began
