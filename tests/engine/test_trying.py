@@ -113,6 +113,15 @@ async def test_what_would_have_been_right_is_told_with_the_answers(trying):
     assert again.mine.reward == 1.0
 
 
+async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(trying, verifier):
+    logic = "propositional_logic"
+    key = next(key for key in ((logic, seed) for seed in range(1000)) if verifier.answers([key]) == ["P"])
+    (question,) = verifier.questions([key])
+    assert trying._truth(question) == ""
+    (other,) = verifier.questions([(logic, 0)])
+    assert trying._truth(other) == verifier.answers([(logic, 0)])[0] != ""
+
+
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
     words = iter([True, False])
     posed = await pose(trying, to_share=True)

@@ -28,7 +28,7 @@ from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
 from waggle.tasks.exam import Exam, exam_of
-from waggle.tasks.group import Completion, Group
+from waggle.tasks.group import RIGHT, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.verifier import Verifier
 
@@ -39,11 +39,13 @@ def exam(charter: Charter, verifier: Verifier) -> Exam:
 
 
 def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
-    """The first so many right, the others wrong."""
+    """The first so many right, the others wrong. A dataset may call right what its own scorer does not: that counts as wrong."""
     answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
-    return [
-        Completion(text=f"<answer>{answer if i < right else 'no idea'}</answer>", ended=True) for i, answer in enumerate(answers)
-    ]
+    written = [Completion(text=f"<answer>{answer}</answer>", ended=True) for answer in answers]
+    verdicts = verifier.judge(zip(exam.questions, written, strict=True))
+    good = [place for place, verdict in enumerate(verdicts) if verdict.reward >= RIGHT][:right]
+    wrong = Completion(text="<answer>no idea</answer>", ended=True)
+    return [each if place in good else wrong for place, each in enumerate(written)]
 
 
 @pytest.fixture

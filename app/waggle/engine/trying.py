@@ -20,7 +20,7 @@ from waggle.rl.batch import SampleParams
 from waggle.rl.noise import uniforms
 from waggle.sapo.round import Node, Rules, completion_of
 from waggle.swarm.record import oldest_epoch
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.verifier import batched
 
@@ -106,11 +106,17 @@ class Trying:
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
         shared = self._share(goes, question, said[-1], moments[-1], training) if goes is not None else ()
-        (truth,) = self.node.verifier.answers([(question.dataset, question.seed)])
         told = trying.QuestionAnswered(
-            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared), truth=truth
+            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
+            truth=self._truth(question),
         )  # fmt: skip
         return (*shared, told)
+
+    def _truth(self, question: Question) -> str:
+        """A right answer; empty where that of the dataset is none by its own scorer, as some in propositional_logic are."""
+        (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
+        (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
+        return named if verdict.reward >= RIGHT else ""
 
     def _require_fresh(self, named: QuestionId) -> None:
         """Raise EngineError where an answer to this question cannot be shared any more; nothing was sent then."""

@@ -28,7 +28,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
     """Oldest first. `mine` is the person's own answer, judged as the model's are, and shared where it was to be.
 
-    `truth` is what would have been right, or one of several answers that would have been.
+    `truth` is what would have been right, or one of several answers that would have been; empty where none is known.
     """
 
     specialty: str
