@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Waggle's developer commands; Python's standard library only.
+"""Waggle's developer commands; Python's standard library only, and of 3.8: an older Python than Waggle needs is told so.
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
 python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
@@ -23,9 +23,9 @@ import subprocess
 import sys
 import sysconfig
 import time
-import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV, BENCH = ROOT / ".venv", ROOT / ".venv-bench"
@@ -33,6 +33,7 @@ LOCK, PROJECT = ROOT / "packaging/lock.txt", ROOT / "pyproject.toml"
 WINDOWS = os.name == "nt"
 PYTHON, BENCH_PYTHON = (place / ("Scripts/python.exe" if WINDOWS else "bin/python") for place in (VENV, BENCH))
 OLDEST, NEWEST = (3, 11), (3, 13)
+SUPPORTED = f"Python 3.{OLDEST[1]} to 3.{NEWEST[1]}"
 
 # What Qt's wheels do not bring along: shared library -> Debian package. Qt's own message about them misleads.
 QT_LIBRARIES = {
@@ -83,47 +84,44 @@ COMPILERS = {  # where no package manager brings one: what it is called, and how
     ),
 }
 
+HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is not None)"
+LEAN = ("python3 packaging/dev.py clean && "
+        "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu python3 packaging/dev.py package")  # fmt: skip
+
 TEST_PROGRAMS = {"Xvfb": "xvfb", "xwininfo": "x11-utils"}  # a screen for the window's end-to-end tests
 
 
 def main(arguments: list[str]) -> int:
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
-    match command:
-        case "run":
-            return run(rest)
-        case "test":
-            setup()
-            libraries(for_tests=True)
-            compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
-            return lint() or waggle_python(*compiled) or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
-        case "lint":
-            setup()
-            return lint()
-        case "setup":
-            setup()
-            return 0
-        case "doctor":
-            return doctor()
-        case "package":
-            return package(rest)
-        case "bench":
-            set_up_bench()
-            return waggle_python("-m", "waggle", "lab", "bench", *rest, python=BENCH_PYTHON)
-        case "clean":
-            for place in (VENV, BENCH):
-                shutil.rmtree(place, ignore_errors=True)
-            return 0
-        case _:
-            print(__doc__)
-            return 2
+    if command == "doctor":
+        return doctor()
+    if command == "clean":
+        for place in (VENV, BENCH):
+            shutil.rmtree(place, ignore_errors=True)
+        return 0
+    commands = {"run": run, "test": test, "lint": lambda _: lint(), "setup": lambda _: 0, "package": package, "bench": bench}
+    if command not in commands:
+        print(__doc__)
+        return 2
+    setup()
+    return commands[command](rest)
 
 
 def run(rest: list[str]) -> int:
     """The window, or another door of waggle; waggle itself says so where there is no screen."""
-    setup()
     if has_screen() and is_window(rest):
         libraries(for_tests=False)
-    return waggle_python("-m", "waggle", *with_whole_paths(rest))
+    arguments = ("-m", "waggle", *with_whole_paths(rest))
+    if WINDOWS:
+        return waggle_python(*arguments)
+    os.chdir(ROOT)  # in this process's place: it hides the key of an invite that stands in its command, and here it would stay
+    os.execve(str(PYTHON), [str(PYTHON), *arguments], environment())
+
+
+def test(rest: list[str]) -> int:
+    libraries(for_tests=True)
+    compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
+    return lint() or waggle_python(*compiled) or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
 
 
 def is_window(rest: list[str]) -> bool:
@@ -152,7 +150,7 @@ def lint() -> int:
 def setup() -> None:
     """Make .venv with exactly the locked versions, unless it is there already."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
-        sys.exit(f"Waggle needs Python 3.{OLDEST[1]} to 3.{NEWEST[1]}; this is {sys.version.split()[0]}.")
+        sys.exit(f"Waggle needs {SUPPORTED}; this is {sys.version.split()[0]}.")
     mark = VENV / ".waggle-stamp"
     if mark.exists() and mark.read_text() == stamp():
         return
@@ -164,8 +162,7 @@ def setup() -> None:
     if not is_whole(PYTHON):
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
-    project = tomllib.loads(PROJECT.read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    wanted = [*project()["dependencies"], *optional("dev")]
     print("Installing (about 2 GB, once) ...", flush=True)
     pip("install", *wanted)
     mark.write_text(stamp())
@@ -181,17 +178,30 @@ def is_whole(python: Path) -> bool:
         return False
 
 
+def project() -> dict[str, Any]:
+    import tomllib  # of Python 3.11
+
+    return tomllib.loads(PROJECT.read_text())["project"]
+
+
+def optional(extra: str) -> list[str]:
+    return project()["optional-dependencies"][extra]
+
+
+def bench(rest: list[str]) -> int:
+    set_up_bench()
+    return waggle_python("-m", "waggle", "lab", "bench", *rest, python=BENCH_PYTHON)
+
+
 def set_up_bench() -> None:
     """Make .venv-bench: it sees all of .venv, so that everybody computes with the same torch, and has the other trainers."""
-    setup()
     mark = BENCH / ".waggle-stamp"
     if mark.exists() and mark.read_text() == stamp():
         return
     venv.create(BENCH, with_pip=False, symlinks=not WINDOWS)
     (packages_of(BENCH_PYTHON) / "waggle.pth").write_text(f"{packages_of(PYTHON)}\n")
-    wanted = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["bench"]
     print("Installing the trainers to compare with ...", flush=True)
-    pip("--python", str(BENCH_PYTHON), "install", "--no-deps", *wanted)
+    pip("--python", str(BENCH_PYTHON), "install", "--no-deps", *optional("bench"))
     mark.write_text(stamp())
 
 
@@ -203,10 +213,10 @@ def packages_of(python: Path) -> Path:
 
 def package(rest: list[str]) -> int:
     """Freeze the app and wrap it for this system; its own libraries must be here to be taken along."""
-    setup()
     libraries(for_tests=False)
-    wanted = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["package"]
-    pip("install", *wanted)
+    if sys.platform == "linux" and waggle_python("-c", HAS_CUDA):
+        sys.exit(f"The torch in .venv brings CUDA along, some 4 GB that no installer should carry. Get another one:\n    {LEAN}")
+    pip("install", *optional("package"))
     return waggle_python(str(ROOT / "packaging/build.py"), *rest)
 
 
@@ -292,7 +302,8 @@ def has_screen() -> bool:
 
 def doctor() -> int:
     unready, missing = missing_to_set_up(), missing_packages(for_tests=True)
-    print(f"Python {sys.version.split()[0]}: {'fine' if OLDEST <= sys.version_info[:2] <= NEWEST else 'not supported'}")
+    fits = OLDEST <= sys.version_info[:2] <= NEWEST
+    print(f"Python {sys.version.split()[0]}: {'fine' if fits else 'not supported, Waggle needs ' + SUPPORTED}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
     print("What setting up needs:", "missing " + " ".join(unready) if unready else "all here")
     if sys.platform in COMPILERS and not has_compiler(sys.platform):
@@ -301,16 +312,20 @@ def doctor() -> int:
     if missing := [*unready, *missing]:
         print("    sudo", *apt_line(missing))
     print("Screen:", "yes" if has_screen() else "no (the engine works without one)")
-    return 3 if missing else 0
+    return 3 if missing or not fits else 0
 
 
 def waggle_python(*arguments: str, python: Path = PYTHON) -> int:
     """Run the environment's Python with the source root on its path. Ctrl+C, which it gets as well, is left to it."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        return subprocess.call([str(python), *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "app")})
+        return subprocess.call([str(python), *arguments], cwd=ROOT, env=environment())
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "app")}
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The two commands say beforehand what they need, on every system."""
 
+import ast
 import os
 import signal
 import subprocess
 import sys
 import venv
+from pathlib import Path
 
 import dev
 import pytest
@@ -61,6 +63,41 @@ def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_on
         (place / ".waggle-stamp").unlink(missing_ok=True)
         dev.setup()
         assert (place / "of before").exists() == stays
+
+
+def test_a_python_that_is_too_old_gets_a_sentence():
+    """It can read all of it, and imports nothing that it lacks before it has said so."""
+    tree = ast.parse(Path(dev.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
+    names = {one.name for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    assert names.isdisjoint({"tomllib", "zoneinfo", "graphlib"})
+
+
+@pytest.mark.parametrize("command", ["run", "test", "lint", "setup", "package", "bench"])
+def test_another_version_than_those_waggle_was_tried_with_is_refused(command, monkeypatch):
+    monkeypatch.setattr(dev.sys, "version_info", (3, 10, 13))
+    with pytest.raises(SystemExit, match=r"Waggle needs Python 3\.11 to 3\.13"):
+        dev.main([command])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no exec there")
+def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_a_key(tmp_path):
+    program(tmp_path / "python", 'echo $$ "$(pwd)" "$@"')
+    patched = f"import dev, pathlib; dev.setup = lambda: None; dev.PYTHON = pathlib.Path({str(tmp_path / 'python')!r})"
+    command = f"{patched}; dev.main(['run', 'engine', 'waggle://join?charter=1#key=2'])"
+    told = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
+    with subprocess.Popen([sys.executable, "-c", command], env=told, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        said = ran.stdout.read().split()
+    assert said == [str(ran.pid), str(dev.ROOT), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nowhere else does torch bring CUDA along")
+def test_a_torch_with_cuda_is_not_packed(monkeypatch):
+    monkeypatch.setattr(dev, "setup", lambda: None)
+    monkeypatch.setattr(dev, "libraries", lambda **_: None)
+    monkeypatch.setattr(dev, "waggle_python", lambda *asked: asked == ("-c", dev.HAS_CUDA))
+    with pytest.raises(SystemExit, match="dev.py clean && PIP_EXTRA_INDEX_URL"):
+        dev.main(["package"])
 
 
 @pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["lab", "race"]])
