@@ -24,6 +24,7 @@ FILES = {
 }  # fmt: skip
 RARE = {  # what a kill, damage, Windows or an early version leaves
     "identity.new": "identity", "identity.k3_x9ab2.new": "identity", "control/engine.port": "settings",
+    "control/window.pipe": "settings",
     "control/engine.lock": "settings", "control/window.sock": "settings", "control/window-0123456789abcdef.sock": "settings",
     "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
     ".doctor": "settings", "settings.new": "settings", "settings.toml.broken": "settings", "settings.toml.broken-2": "settings",

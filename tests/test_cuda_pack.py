@@ -132,16 +132,18 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
     assert len(index.asked_of(TORCH)) == 1, "what was whole is not fetched again"
 
 
-@pytest.mark.parametrize("what", ["nobody answers", "it is gone", "the disk is too small"])
+@pytest.mark.parametrize("what", ["nobody answers", "it is gone", "it leads in circles", "the disk is too small"])
 def test_what_goes_wrong_is_said_and_loses_nothing(index: Hub, tmp_path: Path, what: str) -> None:
     pack = pack_at(index.endpoint)
-    words = {"nobody answers": "cannot be reached", "it is gone": "answered 404", "the disk is too small": "GB free"}[what]
+    words = {"nobody answers": "cannot be reached", "it is gone": "answered 404", "it leads in circles": "in circles",
+             "the disk is too small": "GB free"}[what]  # fmt: skip
+    index.circles = what == "it leads in circles"
     with no_hub() as nowhere:
         if what == "nobody answers":
             pack = pack_at(nowhere)
         elif what == "it is gone":
             pack = msgspec.structs.replace(pack, wheels=(Wheel(f"{index.endpoint}/gone.whl", "0" * 64, 9),))
-        else:
+        elif what == "the disk is too small":
             pack = msgspec.structs.replace(pack, unpacked=10**18)
         with pytest.raises(CudaError, match=words) as caught:
             fetch(pack, tmp_path, quiet)

@@ -1,7 +1,7 @@
 """What a person sends to somebody who can help names nobody, and says the rest."""
 
 import platform
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
@@ -33,6 +33,10 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
         ("Connection to nas-kiel closed by remote host.", "Connection to … closed by remote host."),
         ("/home/anna/x and /media/anna/stick", "/home/…/x and /media/…/stick"),
         (r"C:\Users\Anna\x", r"C:\Users\…\x"),
+        (r"D:\Users\Anna Berg\x y", r"D:\Users\…\x y"),
+        (repr(OSError(13, "No", r"C:\Users\Anna Berg\x")), repr(OSError(13, "No", r"C:\Users\…\x"))),
+        (repr(r"C:\Users\Anna Berg"), repr(r"C:\Users\…")),
+        (r"C:\Users\Anna is full, D:\ is not", r"C:\Users\… is full, D:\ is not"),
         ("waggle://join?charter=1#key=abc-DEF_123", "waggle:…"),
         ("hf_abcdefghijklmnop", "hf_..."),
         (f"on {platform.node()}", "on COMPUTER"),
@@ -41,6 +45,12 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
 )
 def test_who_and_where_is_left_out(said, left):
     assert redacted(said, Path("/data/waggle"), Path("/people/me")) == left
+
+
+def test_a_folder_of_windows_is_left_out_as_it_is_and_as_an_error_names_it():
+    home, person = PureWindowsPath(r"E:\Waggle Anna"), PureWindowsPath(r"D:\Anna Berg")
+    said = rf"{home}\x, {str(home / 'x')!r}, {person}\y and {str(person / 'y')!r}"
+    assert redacted(said, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
 
 
 @pytest.mark.parametrize(

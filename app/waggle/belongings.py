@@ -40,7 +40,8 @@ OF_MODEL: dict[Kind, tuple[str, ...]] = {
                      for beside in ("", "-wal", "-shm", "-journal")),
 }  # fmt: skip
 OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}
-MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new", "control/window*.sock")
+MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new", "control/window*.sock",
+         "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
     "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",

@@ -19,11 +19,12 @@ LINK = re.compile(r"\bwaggle:\S+")
 MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
 LOGIN = re.compile(r"\b[\w.+-]+@[^\s:]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
 SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in its own words
-FOLDER = re.compile(r"(/home/|/Users/|/media/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"']+")
+FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\s\"']+")
+WINDOWS_FOLDER = re.compile(r"([A-Za-z]:[\\/]+Users[\\/]+)(?:[^/\\\"'<>|:*?\r\n]+(?=[\\/\"'])|[^/\\\s\"']+)")  # with spaces
 THIS_NODE = "this node"
 CUTS = (
     (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (LOGIN, "someone@…"), (PEER, r"\1…"),
-    (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"),
+    (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"), (WINDOWS_FOLDER, r"\1…"),
 )  # fmt: skip
 
 
@@ -32,7 +33,8 @@ def redacted(text: str, home: Path | None = None, person: Path | None = None) ->
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
+            for said in (str(folder), str(folder).replace("\\", "\\\\")):  # an error of the system names it as a program would
+                text = re.sub(rf"{re.escape(said)}(?![\w.-])", name, text)
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
     text = SSH.sub(r"\1 …", IPV6.sub(_without_address, text))

@@ -29,7 +29,8 @@ if [ -d "$place" ]; then
 fi
 if [ "${1:-}" = "--uninstall" ]; then
     rm -rf "$place" "$place.new" "$place.old"
-    rm -f "$entry" "$icon" "$kind" "$link"
+    rm -f "$entry" "$icon" "$kind"
+    if [ "$(readlink "$link")" = "$place/waggle" ]; then rm -f "$link"; fi # pipx puts its own there
     tell_desktop
     echo "Waggle is removed."
     exit 0
@@ -48,6 +49,10 @@ while IFS= read -r line; do
 done < "$here/io.waggle.Waggle.desktop" > "$entry"
 cp "$here/waggle.svg" "$icon"
 cp "$here/io.waggle.Waggle.mime.xml" "$kind"
-ln -sf "$place/waggle" "$link"
+if { [ -e "$link" ] || [ -L "$link" ]; } && [ "$(readlink "$link")" != "$place/waggle" ]; then
+    echo "$link is of another installation and was left alone: there, waggle is the other one." >&2
+else
+    ln -sf "$place/waggle" "$link"
+fi
 tell_desktop
 echo "Waggle is in your menu, and in $place."

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
-from waggle import log, paths
+from waggle import log, paths, settings
 from waggle.engine import doctor, model
 from waggle.engine.history import History
 from waggle.errors import HistoryDamaged, HistoryError
@@ -18,6 +18,7 @@ from waggle.policy import checkpoint
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.settings import Model
 from waggle.swarm import identity
+from waggle.tasks import charter as charters
 
 
 def saved(round_: int, base: str) -> checkpoint.Saved:
@@ -142,6 +143,21 @@ def test_what_waggle_says_of_itself_names_neither_node_nor_folder(tmp_path):
     name = identity.name_of(identity.load_or_create(home.identity).peer_id)
     said = doctor.report([doctor.Finding("engine", True, f"{name} in {tmp_path}/x")], home)
     assert said == "ok   engine: this node in HOME/x\n"
+
+
+@pytest.mark.parametrize("engine", ["here", "by file"])
+def test_a_swarms_name_which_a_person_typed_stays_at_home_and_that_of_the_shipped_one_does_not(tmp_path, engine):
+    home = paths.Home(tmp_path / "home").prepare()
+    shipped = charters.first_swarm()
+    other = msgspec.structs.replace(shipped, name="Anna Schmidt's class")
+    for one in (shipped, other) if engine == "here" else (shipped,):
+        (home.charters / f"{one.digest.hex()}.json").write_bytes(charters.encode(one))
+    if engine == "by file":
+        (tmp_path / "class.json").write_bytes(charters.encode(other))
+        settings.change(home.settings, {"swarm.charter": str(tmp_path / "class.json")})
+    (home.charters / "0.json").write_bytes(b"damaged")
+    said = doctor.report([doctor.Finding("engine", True, f"Answering for {other.name}, not for {shipped.name}")], home)
+    assert said == f"ok   engine: Answering for a swarm, not for {shipped.name}\n"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import ready
 from waggle import cli, cuda_pack, paths, settings
-from waggle.gui import app, kept, pausing, tray
+from waggle.gui import app, kept, only_one, pausing, tray
 from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.current import Current
@@ -45,6 +45,7 @@ import sys
 from pathlib import Path
 from waggle.gui import only_one
 only_one.PATIENCE_MS, only_one.ANSWER_MS = int(sys.argv[2]), 60_000
+only_one.WINDOWS = only_one.WINDOWS or "windows" in sys.argv
 print("asks", flush=True)
 print(only_one.OnlyOne(Path(sys.argv[1])).call("waggle://join?x"))
 """
@@ -184,6 +185,27 @@ def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Pa
         qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
         assert second.stdout.read().strip() == b"True"
     assert heard == ["waggle://join?x"]
+    first.release()
+
+
+def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_home(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(only_one, "WINDOWS", True)
+    first, heard = OnlyOne(tmp_path), list[str]()
+    first.called.connect(heard.append)
+    assert first.claim()
+    named = (tmp_path / "control/window.pipe").read_text()
+    assert first._server.serverName() == f"waggle-window-{named}"
+    where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    asks = [sys.executable, "-c", SECOND, str(tmp_path), "60000", "windows"]
+    second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+    assert second.communicate()[0].split() == [b"asks", b"True"]
+    assert heard == ["waggle://join?x"]
+    first.release()
+    assert first.claim()
+    assert (tmp_path / "control/window.pipe").read_text() != named, "each window has its own"
     first.release()
 
 

@@ -96,7 +96,7 @@ def test_a_torch_with_cuda_is_not_packed(monkeypatch):
     monkeypatch.setattr(dev, "setup", lambda: None)
     monkeypatch.setattr(dev, "libraries", lambda **_: None)
     monkeypatch.setattr(dev, "waggle_python", lambda *asked: asked == ("-c", dev.HAS_CUDA))
-    with pytest.raises(SystemExit, match="dev.py clean && PIP_EXTRA_INDEX_URL"):
+    with pytest.raises(SystemExit, match=r"dev\.py clean && PIP_EXTRA_INDEX_URL"):
         dev.main(["package"])
 
 

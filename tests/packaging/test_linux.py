@@ -156,6 +156,20 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     assert not [path for path in left if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
 
 
+def test_the_command_of_another_installation_is_left_alone(tmp_path):
+    (tmp_path / "Waggle").mkdir()
+    shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
+    shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
+    link, other = tmp_path / "home/.local/bin/waggle", tmp_path / "pipx/waggle"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(other)  # it need not be there any more
+    script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
+    environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
+    for asked in ((), ("--uninstall",)):
+        done = subprocess.run([*script, *asked], env=environment, check=True, capture_output=True, text=True)
+        assert (link.readlink(), "of another installation" in done.stderr) == (other, not asked)
+
+
 @pytest.mark.parametrize("asked", [(), ("--uninstall",)])
 def test_files_that_a_running_waggle_reads_are_left_to_it(tmp_path, asked):
     home, unpacked = tmp_path / "a home", tmp_path / "unpacked"

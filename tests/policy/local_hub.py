@@ -42,6 +42,7 @@ class Hub:
     hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
     sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
     knows_range: bool = True
+    circles: bool = False  # whether it says of everything that it is somewhere else, which is where it was asked
     trouble: int = 0  # the status it answers with, whatever it is asked about a model
     says: bytes = b""  # whatever it is asked about a model, where that is not an answer
     asked: list[Asked] = field(default_factory=list)
@@ -104,7 +105,9 @@ class _Answer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._noted()
-        if found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
+        if self.hub.circles:
+            self._lead(self.path)
+        elif found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
             self._tell_model(found[1], found[2])
         elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             self._resolve(found[1], found[2], found[3])
@@ -147,10 +150,7 @@ class _Answer(BaseHTTPRequestHandler):
         elif name not in self._files(repository, commit):
             self._refuse(404, "EntryNotFound")
         elif name.endswith(LARGE):
-            self.send_response(302)
-            self.send_header("Location", f"http://localhost:{self.server.server_port}/cdn/{repository}/{name}")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self._lead(f"http://localhost:{self.server.server_port}/cdn/{repository}/{name}")
         else:
             self._give(self._files(repository, commit)[name], name)
 
@@ -228,6 +228,12 @@ class _Answer(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _lead(self, elsewhere: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", elsewhere)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _refuse(self, status: int, code: str) -> None:
         self.send_response(status)

@@ -350,3 +350,8 @@ def test_files_whose_plan_is_lost_are_fetched_anew(hub, tmp_path, plan):
         (unfinished / "plan.json").write_bytes(plan)
     (unfinished / "config.json").write_bytes(b"{}")
     assert (get(hub, tmp_path) / "config.json").read_bytes() == hub.repositories[NAME]["config.json"]
+
+
+def test_a_network_that_leads_in_circles_is_named(hub, tmp_path):
+    hub.circles = True
+    assert "in circles" in refused(hub, tmp_path).title

@@ -58,16 +58,24 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     with contextlib.suppress(OSError):  # what cannot be read has its finding
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
-    return redacted(without_name(text, home), home.root)
+    return redacted(without_names(text, names(home)), home.root)
 
 
-def without_name(text: str, home: paths.Home) -> str:
-    """Without the two words that everybody in a swarm knows this node by."""
-    with contextlib.suppress(WaggleError, OSError):  # a key that cannot be read gives no name
+def names(home: paths.Home) -> dict[str, str]:
+    """What stands for the two words that a swarm knows this node by, and for the names of swarms, which persons typed."""
+    made: dict[str, str] = {}
+    kept = [*home.charters.glob("*.json")]
+    with contextlib.suppress(WaggleError, OSError):  # settings that cannot be read name none
+        if named := settings.read(home.settings).swarm.charter:
+            kept.append(paths.expanded(named))
+    for path in kept:
+        with contextlib.suppress(WaggleError):
+            made[charter.read(path).name] = "a swarm"
+    made.pop(charter.first_swarm().name, None)
+    with contextlib.suppress(WaggleError, OSError):  # nor does a key
         if home.identity.exists():
-            name = identity.name_of(identity.load_or_create(home.identity).peer_id)
-            return without_names(text, {name: THIS_NODE})
-    return text
+            made[identity.name_of(identity.load_or_create(home.identity).peer_id)] = THIS_NODE
+    return made
 
 
 def needed(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:

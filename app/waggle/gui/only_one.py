@@ -5,6 +5,7 @@ The first is handed the invite link that the second came with.
 
 import hashlib
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from waggle.errors import UNREADABLE
-from waggle.paths import Home, is_private
+from waggle.paths import Home, is_private, put
 
+WINDOWS = os.name == "nt"
 PATIENCE_MS = 2000  # until a window that is there is connected
 ANSWER_MS = 15_000  # until it answers: it hears nothing while it is still being made
 MOST_BYTES = 8192  # an invite has 4096 characters at most
@@ -75,7 +77,7 @@ class OnlyOne(QObject):
         self._server.close()
         self._lock.unlock()
         home = Home(self._folder)
-        if os.name != "nt" and (place := home.socket(f"{self._which}.sock").parent) != home.control:
+        if not WINDOWS and (place := home.socket(f"{self._which}.sock").parent) != home.control:
             with suppress(OSError):  # the engine listens there, too
                 place.rmdir()
 
@@ -112,15 +114,18 @@ def _listener(one: OnlyOne, socket: QLocalSocket) -> _Listener:
 
 
 def _name(folder: Path, which: str, *, make: bool = False) -> str:
-    """Among the sockets of the home; on Windows a name made from it. Empty where another user could listen."""
-    if os.name == "nt":
-        return f"waggle-{which}-" + _short(os.fsencode(folder.resolve()))
+    """Among the sockets of the home; on Windows, where pipes have no folder, a name that nobody else can know. Empty where
+    another user could listen."""
     home = Home(folder)
-    path = home.socket(f"{which}.sock")
+    path = home.control / f"{which}.pipe" if WINDOWS else home.socket(f"{which}.sock")
     if make:
         with suppress(OSError):  # there is no home, or it is there already
             path.parent.mkdir(mode=0o700)
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
+        if WINDOWS:
+            if make:
+                put(path, secrets.token_hex(16).encode(), mode=0o600)
+            return f"waggle-{which}-{path.read_text('ascii')}"
         if path.parent == home.control or is_private(path.parent):
             return str(path)
     return ""

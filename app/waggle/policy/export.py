@@ -142,7 +142,7 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
                 f"{REMEDY} Make a token with write access to it, and store it with `waggle token`.",
             ) from error
         raise ExportError(f"The hub answered {error.response.status_code}.", f"{REMEDY} Try again later.") from error
-    except (httpx2.TransportError, OfflineModeIsEnabled) as error:
+    except (httpx2.RequestError, OfflineModeIsEnabled) as error:
         raise ExportError("The hub cannot be reached.", REMEDY) from error
     except RuntimeError as error:  # of hf_xet, which has no errors of its own
         raise ExportError(f"The upload failed: {error}.", f"{REMEDY} Try again later.") from error

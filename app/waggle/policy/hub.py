@@ -367,6 +367,11 @@ def _in_words(repository: str) -> Iterator[None]:
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",
         ) from error
+    except httpx2.RequestError as error:
+        raise ModelError(
+            f"The hub sends {repository} in a form that cannot be read, or in circles.",
+            "Something on the way changes what it says. Try another network; what has come is kept.",
+        ) from error
     except OSError as error:
         raise ModelError(f"{repository} cannot be written to the disk: {_reason(error)}.", "What has come is kept.") from error
 
