@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import psutil
 import pytest
 import torch
 
-from waggle.lab.race import race
+from waggle.lab.race import give_way, race
 from waggle.protocol.race import Examined, FirstSolved, RaceBegan, RoundRaced, read
 
 
@@ -50,3 +51,12 @@ def test_whoever_stops_watching_ends_the_race():
         assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
         child.stdin.close()
         assert child.wait(60) == 0
+
+
+@pytest.mark.parametrize("refused", [psutil.AccessDenied, psutil.NoSuchProcess])
+def test_a_race_goes_on_where_it_stands_further_back_already_or_a_child_has_ended(monkeypatch, refused):
+    def nice(process, _level):
+        raise refused(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "nice", nice)
+    give_way()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from waggle import paths
+from waggle.errors import LabError
 from waggle.lab import statistics
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Weather
@@ -273,3 +274,9 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     assert several.rewards == (0.0, 1.0), "as a reader would have it"
     assert [one.text for one in changed.group.completions] == [right, "no"]
     assert changed.rewards == (1.0, 0.0)
+
+
+def test_a_specialty_that_a_model_cannot_read_is_told_before_a_round_is_played(setup, verifier):
+    short = replace(setup, rules=replace(RULES, context=70))  # which the longest questions do not fit into
+    with pytest.raises(LabError, match=r"No reserved question of \w+ fits into the 70 tokens"):
+        Trial(key(), short, verifier)

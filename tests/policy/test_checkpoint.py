@@ -211,6 +211,15 @@ def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path, share):
     assert checkpoint.base_of(folder) != before
 
 
+def test_what_lies_beside_a_model_and_is_not_read_makes_it_no_other(tmp_path):
+    folder = make_model("llama", tmp_path / "one")
+    (folder / "tokenizer.json").write_text("{}")
+    before = checkpoint.base_of(folder)
+    (folder / "adapter_model.safetensors").write_bytes(b"of something else")
+    (folder / "consolidated.safetensors").symlink_to(tmp_path / "pruned")
+    assert checkpoint.base_of(folder) == before
+
+
 def test_a_state_that_names_its_model_in_the_short_way_is_gone_on_with(policy, root):
     save(root, policy, state(1))
     assert load_newest(root, policy, "b" + 16 * "0")[0] == state(1)

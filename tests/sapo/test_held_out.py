@@ -33,6 +33,13 @@ def test_right_and_total_are_the_sums_over_specialties():
     assert (score.right, score.total) == (6, 12)
 
 
+def test_no_more_are_asked_at_a_time_than_a_round_has_room_for(verifier):
+    policy = Listener(("no idea",))
+    questions = verifier.held_out("basic_arithmetic", "test", 10)
+    measure(0, dataclasses.replace(node(verifier), policy=policy), Rules(questions=2, group_size=2), questions)
+    assert [count for count, *_ in policy.asked] == [4, 4, 2]
+
+
 class Listener(FakePolicy):
     """Remembers how it was asked."""
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import psutil
 
@@ -74,7 +75,8 @@ def give_way() -> None:
     """From now on everything else on the computer goes first."""
     me = psutil.Process()
     for process in (me, *me.children(recursive=True)):
-        process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else NICENESS)
+        with suppress(psutil.Error):  # it stands further back already, or has ended
+            process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else NICENESS)
 
 
 def _leave_with_stdin() -> None:

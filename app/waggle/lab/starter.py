@@ -8,6 +8,7 @@ large model needs (several devices, mixed precision, resuming).
 import argparse
 import random
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -315,7 +316,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the questions, train, measure and write the folder; returns the exit code."""
-    arguments.out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told before anything is learned
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=arguments.out):  # a place that cannot be written is told before anything is learned
+        pass
     steps = max(1, round(arguments.minutes * STEPS_PER_MINUTE))
     recipe = Recipe(seed=arguments.seed, phases=(replace(KNOW, steps=steps), TAG, SETTLE))
     command = f"waggle lab starter --minutes {arguments.minutes:g} --seed {arguments.seed}"

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from waggle.errors import LabError
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
@@ -79,6 +80,19 @@ class Trial:
             [specialty.dataset for specialty in setup.charter.specialties],
             [player.node.origin for player in self._players],
         )
+        for questions in (setup.held_out, setup.final_held_out):
+            self._require_readable(questions)
+
+    def _require_readable(self, questions: Sequence[Question]) -> None:
+        """Raise LabError, before a round is played, where a specialty could not be scored by one of the models."""
+        for dataset in dict.fromkeys(question.dataset for question in questions):
+            for player in self._players:
+                if not any(sapo.fits(player.node, self._setup.rules, one) for one in questions if one.dataset == dataset):
+                    reach = self._setup.rules.context
+                    raise LabError(
+                        f"No reserved question of {dataset} fits into the {reach} tokens that all models read.",
+                        "Take it out of the charter, or take models that read more.",
+                    )
 
     def _player(self, i: int) -> _Player:
         setup = self._setup

@@ -95,9 +95,9 @@ class SetAside:
 
 def base_of(model: Path) -> str:
     """A short name of the model that training begins from: a hash of its configuration, words, and each weight file's
-    size and first mebibyte; then one of mebibytes further on, for exports of one model begin alike."""
+    size and first mebibyte; then one of mebibytes further on: exports of one model begin alike. Raises ModelError, OSError."""
     beginnings, further = hashlib.sha256(), hashlib.sha256()
-    for path in (model / "config.json", model / "tokenizer.json", *sorted(model.glob("*.safetensors"))):
+    for path in (model / "config.json", model / "tokenizer.json", *weights.files_of(model)):
         size = path.stat().st_size
         with path.open("rb") as file:
             beginnings.update(b"%s\0%d\0" % (path.name.encode(), size) + file.read(MEBIBYTE))

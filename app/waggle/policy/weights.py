@@ -62,25 +62,37 @@ def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, S
         if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
             raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
     for name, shape in shapes.items():
-        if name not in there or there[name].shape != shape:
+        if name not in there:
             raise _lacking(folder, name)
+        if there[name].shape != shape:
+            found = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
+            raise ModelError(f"The model in {folder} cannot be read: {found}.", "Copy or download it again.")
         if (precision := there[name].precision) not in STORED:
             raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
     return {name: there[name] for name in shapes}
 
 
+def files_of(folder: Path) -> list[Path]:
+    """The files that a model is read from; others may lie beside them. Raises ModelError."""
+    return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
+
+
 def _named(folder: Path) -> dict[str, Stored]:
     """The arrays of a model, where transformers looks for them: in one file, or else in those that the index names."""
-    if (folder / WEIGHTS).exists():
-        return stored(folder / WEIGHTS)
+    files = {path.name: stored(path) for path in files_of(folder)}
+    if WEIGHTS in files:
+        return files[WEIGHTS]
+    return {name: files[file][name] for name, file in _index(folder).items() if name in files[file]}
+
+
+def _index(folder: Path) -> dict[str, File]:
+    """In which file each array lies."""
     if not (folder / INDEX).exists():
         raise _lacking(folder, WEIGHTS)
     try:
-        places = msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
+        return msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
     except msgspec.ValidationError as error:
         raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
-    files = {file: stored(folder / file) for file in set(places.values())}
-    return {name: files[file][name] for name, file in places.items() if name in files[file]}
 
 
 def _lacking(folder: Path, what: str) -> ModelError:

@@ -10,7 +10,7 @@ from waggle.sapo.round import Node, Rules, completion_of, fits
 from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
 
-AT_ONCE = 64  # questions sampled in one call: bounds the memory of keys and values
+AT_ONCE = 64  # questions sampled in one call at most: bounds the memory of keys and values
 EXAM_DIGITS = 16  # of its name: 64 bits
 
 
@@ -56,9 +56,10 @@ def answered(
     params = SampleParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
-    for first in range(0, len(questions), AT_ONCE):
-        part = questions[first : first + AT_ONCE]
+    at_once = min(AT_ONCE, rules.questions * rules.group_size)  # no more answers than a round writes, for which there is room
+    for first in range(0, len(questions), at_once):
+        part = questions[first : first + at_once]
         prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for question in part]
-        for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + AT_ONCE], params), strict=True):
+        for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + at_once], params), strict=True):
             items.append((question, completion_of(node.tokenizer, sampled)))
     return items

@@ -148,6 +148,16 @@ def test_a_model_of_which_a_weight_is_missing_is_refused(backend, tmp_path, fold
         backend.open(tmp_path)
 
 
+def test_a_weight_of_another_shape_than_the_configuration_says_is_named_with_both(backend, tmp_path, llama):
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    name = "model.norm.weight"
+    whole = load_file(tmp_path / "model.safetensors")
+    save_file(whole | {name: whole[name][1:].clone()}, tmp_path / "model.safetensors", {"format": "pt"})
+    size = len(whole[name])
+    with pytest.raises(ModelError, match=rf"{name} is \[{size - 1}\], and its config\.json says \[{size}\]"):
+        backend.open(tmp_path)
+
+
 def test_weights_in_eight_bits_are_refused(backend, tmp_path, llama):
     shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
     name = "model.layers.0.mlp.up_proj.weight"
