@@ -24,7 +24,6 @@ import msgspec
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from waggle.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.paths import flush
@@ -134,7 +133,7 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     if any(map(weights.is_bits, kept.values())):
         saved = replace(saved, format=2)
     weights.save(kept, temporary / _weights_file(saved))
-    save_file(moments, temporary / MOMENTS)
+    weights.save(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
     (temporary / SUMS).write_text("".join(f"{_sum(temporary / name)}  {name}\n" for name in names))
