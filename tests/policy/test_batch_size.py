@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from waggle.errors import MemoryShort
-from waggle.policy.batch_size import PASS_BYTES, BatchSize, trying
-from waggle.policy.micro_batches import micro_batches
+from waggle.policy.batch_size import PASS_BYTES, BatchSize
 from waggle.policy.training import Training
 from waggle.rl.batch import Sampled, SampleParams, Written
 
@@ -22,19 +21,18 @@ class Memory:
         self._fits = fits
 
     def learn(self) -> list[int]:
-        return self.batch_size.worked(TEXTS, self._work)
+        sizes: list[int] = []
 
-    def _work(self, room: int) -> list[int]:
-        return [self._run(part) for part in micro_batches(TEXTS, room)]
+        def some(pieces) -> tuple[float, float]:
+            size = sum(piece.tokens for piece in pieces)
+            if size > self._fits:
+                raise MemoryShort("The model ran out of memory.")
+            sizes.append(size)
+            return size, len(pieces)
 
-    def _run(self, part) -> int:
-        with trying(part):
-            return self._take(sum(text.tokens for _, text in part))
-
-    def _take(self, size: int) -> int:
-        if size > self._fits:
-            raise MemoryShort("The model ran out of memory.")
-        return size
+        sums = self.batch_size.learned(TEXTS, sizes.clear, some)
+        assert sums[0] == sum(sizes)
+        return sizes
 
 
 def test_what_fits_runs_together():
@@ -112,7 +110,7 @@ def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, pa
 
 @pytest.mark.parametrize("bytes_per_token", [1 << 18, 1 << 24])  # several groups of one pass; a group is more than the usual room
 def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_token):
-    rooms = [BatchSize(Training(parts=parts), bytes_per_token).worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
+    rooms = [BatchSize(Training(parts=parts), bytes_per_token)._worked(TEXTS, lambda room: room) for parts in (1, 2, 4, 16)]
     assert rooms[0] == max(144, PASS_BYTES // bytes_per_token)
     assert rooms == [rooms[0] // parts for parts in (1, 2, 4, 16)]
 

@@ -130,7 +130,7 @@ def test_groups_of_one_pass_give_the_gradient_of_groups_one_by_one_and_in_pieces
     gradients, likely = [], []
     for room in (1 << 20, 80, 1):  # all together, some together, every completion alone
         llama._batch_size.room = room
-        llama._gradient(batches, StepParams(learning_rate=0.0), room)
+        llama._gradient(batches, StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
         likely.append(np.concatenate(llama.logprobs(batches, 0.8)))
     for gradient, scores in zip(gradients[1:], likely[1:], strict=True):

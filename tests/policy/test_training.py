@@ -33,7 +33,8 @@ def named(way: Training) -> str:
 
 
 def gradient_of(policy: TorchPolicy, batches: list[GroupBatch], room: int = 1 << 20) -> dict[str, torch.Tensor]:
-    policy._gradient(batches, NO_STEP, room)
+    policy._batch_size.room = room
+    policy._gradient(batches, NO_STEP)
     return {name: parameter.grad.float().clone() for name, parameter in policy._parameters.items()}
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.errors import MemoryShort
-from waggle.policy.micro_batches import halved
+from waggle.policy.micro_batches import halved, micro_batches
 from waggle.policy.training import Training
-from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, Written, nothing
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, Written, nothing
 
 PASS_BYTES = 1 << 27  # of activations that one forward pass keeps, and at least a whole group: more leaves a processor's caches
 T = TypeVar("T")
+Learn = Callable[[Sequence[GroupBatch]], tuple[float, float]]
 Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
 
 
@@ -46,7 +47,36 @@ class BatchSize:
                 self.rows = at_once * group_size
                 self._short(f"Memory ran short while answering: {self.rows} answers are written at a time from now on.")
 
-    def worked(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
+    def measured(self, texts: Sequence[Written], measure: Callable[[Sequence[Written]], Sequence[Floats]]) -> list[Floats]:
+        """`measure` gives one number for each completion token of each piece it is given; (N,) of each text."""
+
+        def all_of_them(room: int) -> list[Floats]:
+            found: list[list[Floats]] = [[] for _ in texts]
+            for part in micro_batches(texts, room):
+                pieces = [piece for _, piece in part]
+                with _trying(pieces):
+                    for (number, _), numbers in zip(part, measure(pieces), strict=True):
+                        found[number].append(numbers)
+            return [np.concatenate(parts) for parts in found]
+
+        return self._worked(texts, all_of_them)
+
+    def learned(self, batches: Sequence[GroupBatch], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
+        """`learn` adds the gradient of some pieces, all of them between two calls of `begin`; the sums of what it gives."""
+
+        def all_of_them(room: int) -> tuple[float, float]:
+            begin()
+            loss = clip = 0.0
+            for part in micro_batches(batches, room):
+                pieces = [piece for _, piece in part]
+                with _trying(pieces):
+                    sums = learn(pieces)
+                loss, clip = loss + sums[0], clip + sums[1]
+            return loss, clip
+
+        return self._worked(batches, all_of_them)
+
+    def _worked(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
         """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
         while True:
             room = self.room or max(1, max(self._usual, *(text.tokens for text in texts)) // self._parts)
@@ -88,9 +118,9 @@ class _TooMuch(MemoryShort):
 
 
 @contextlib.contextmanager
-def trying(part: Sequence[tuple[int, Written]]) -> Iterator[None]:
+def _trying(pieces: Sequence[Written]) -> Iterator[None]:
     """Names the texts that were run when memory ran short."""
     try:
         yield
     except MemoryShort as error:
-        raise _TooMuch([piece for _, piece in part]) from error
+        raise _TooMuch(pieces) from error

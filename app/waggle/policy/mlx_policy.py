@@ -13,10 +13,9 @@ import numpy as np
 
 from waggle.errors import ModelError
 from waggle.policy import mlx_head
-from waggle.policy.batch_size import BatchSize, trying
+from waggle.policy.batch_size import BatchSize
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import decode
-from waggle.policy.micro_batches import micro_batches
 from waggle.policy.mlx_adamw import AdamW
 from waggle.policy.mlx_decoding import MlxRows
 from waggle.policy.mlx_memory import memory_errors, recommended
@@ -93,23 +92,19 @@ class MlxPolicy:
         with memory_errors():
             weights = self._working()
 
-        def all_of_them(room: int) -> list[Floats]:
-            found: list[list[Floats]] = [[] for _ in texts]
-            for part in micro_batches(texts, room):
-                with trying(part), memory_errors():
-                    packing, normed = self._normed(weights, [piece for _, piece in part])
-                    for (number, _), numbers in zip(part, packing.split(measure(weights, normed, packing.targets)), strict=True):
-                        found[number].append(numbers)
-            return [np.concatenate(pieces) for pieces in found]
+        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+            with memory_errors():
+                packing, normed = self._normed(weights, pieces)
+                return packing.split(measure(weights, normed, packing.targets))
 
-        return self._batch_size.worked(texts, all_of_them)
+        return self._batch_size.measured(texts, some)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
         weights may be half changed, and the policy is to be opened again."""
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
-        gradient, loss, clip = self._batch_size.worked(batches, lambda room: self._gradient(batches, params, room))
+        gradient, loss, clip = self._gradient(batches, params)
         with memory_errors():
             norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
             params.pause_point()
@@ -156,16 +151,16 @@ class MlxPolicy:
     def _working(self) -> Weights:
         return self._model.working(self._frozen | self._trained)
 
-    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams, room: int) -> tuple[Weights, float, float]:
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[Weights, float, float]:
         """The gradient of all batches; their loss and clipped weight."""
         gradient: Weights = {}
-        loss = clip = 0.0
-        for part in micro_batches(batches, room):
+
+        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
             params.pause_point()
-            with trying(part), memory_errors():
-                sums = self._learn([piece for _, piece in part], params, gradient)
-            loss, clip = loss + sums[0], clip + sums[1]
-        return gradient, loss, clip
+            with memory_errors():
+                return self._learn(pieces, params, gradient)
+
+        return gradient, *self._batch_size.learned(batches, gradient.clear, some)
 
     def _normed(self, weights: Weights, texts: Sequence[Written], *, learning: bool = False) -> tuple[Packing, mx.array]:
         """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from waggle.errors import ModelError
 from waggle.policy import torch_head, torch_optimisers
-from waggle.policy.batch_size import BatchSize, trying
+from waggle.policy.batch_size import BatchSize
 from waggle.policy.causal_lm import CausalLM
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.decoding import Rows, decode
-from waggle.policy.micro_batches import micro_batches
 from waggle.policy.packing import group_row
 from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_graphs import RecordedRows, Recordings
@@ -107,16 +106,12 @@ class TorchPolicy:
     def _measured(self, texts: Sequence[Written], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
         """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
 
-        def all_of_them(room: int) -> list[Floats]:
-            found: list[list[Floats]] = [[] for _ in texts]
-            for part in micro_batches(texts, room):
-                with trying(part), memory_errors():
-                    packing, hidden = self._hidden([piece for _, piece in part])
-                    for (number, _), numbers in zip(part, packing.split(measure(packing, hidden)), strict=True):
-                        found[number].append(numbers)
-            return [np.concatenate(parts) for parts in found]
+        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+            with memory_errors():
+                packing, hidden = self._hidden(pieces)
+                return packing.split(measure(packing, hidden))
 
-        return self._batch_size.worked(texts, all_of_them)
+        return self._batch_size.measured(texts, some)
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
@@ -125,7 +120,7 @@ class TorchPolicy:
             self._make_critic()
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
         try:
-            loss, clip = self._batch_size.worked(batches, lambda room: self._gradient(batches, params, room))
+            loss, clip = self._gradient(batches, params)
             with memory_errors():
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()
@@ -137,16 +132,15 @@ class TorchPolicy:
             self._forget_gradient()
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
-    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams, room: int) -> tuple[float, float]:
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
         """The gradient of all batches; their loss and clipped weight."""
-        self._forget_gradient()
-        loss = clip = 0.0
-        for part in micro_batches(batches, room):
+
+        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
             params.pause_point()
-            with trying(part), memory_errors():
-                sums = self._learn([piece for _, piece in part], params)
-            loss, clip = loss + sums[0], clip + sums[1]
-        return loss, clip
+            with memory_errors():
+                return self._learn(pieces, params)
+
+        return self._batch_size.learned(batches, self._forget_gradient, some)
 
     def _forget_gradient(self) -> None:
         for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
