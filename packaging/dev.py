@@ -84,7 +84,8 @@ COMPILERS = {  # where no package manager brings one: what it is called, and how
     ),
 }
 
-HAS_CUDA = "import sys, torch; sys.exit(torch.version.cuda is not None)"
+CUDA = 7  # said by the next
+HAS_CUDA = f"import sys, torch; sys.exit({CUDA} if torch.version.cuda else 0)"
 LEAN = ("python3 packaging/dev.py clean && "
         "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu python3 packaging/dev.py package")  # fmt: skip
 
@@ -214,7 +215,7 @@ def packages_of(python: Path) -> Path:
 def package(rest: list[str]) -> int:
     """Freeze the app and wrap it for this system; its own libraries must be here to be taken along."""
     libraries(for_tests=False)
-    if sys.platform == "linux" and waggle_python("-c", HAS_CUDA):
+    if sys.platform == "linux" and waggle_python("-c", HAS_CUDA) == CUDA:
         sys.exit(f"The torch in .venv brings CUDA along, some 4 GB that no installer should carry. Get another one:\n    {LEAN}")
     pip("install", *optional("package"))
     return waggle_python(str(ROOT / "packaging/build.py"), *rest)

@@ -34,7 +34,10 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
         ("/home/anna/x and /media/anna/stick", "/home/…/x and /media/…/stick"),
         (r"C:\Users\Anna\x", r"C:\Users\…\x"),
         (r"D:\Users\Anna Berg\x y", r"D:\Users\…\x y"),
-        (repr(OSError(13, "No", r"C:\Users\Anna Berg\x")), repr(OSError(13, "No", r"C:\Users\…\x"))),
+        (str(OSError(13, "No", r"C:\Users\Anna Berg\x")), str(OSError(13, "No", r"C:\Users\…\x"))),
+        (r"C:\Users\O'Brien Anna\x", r"C:\Users\…\x"),
+        (r"C:/Users/Anna\x.bin: gone", r"C:/Users/…\x.bin: gone"),
+        (repr("/home/anna\nTraceback (most"), repr("/home/…\nTraceback (most")),
         (repr(r"C:\Users\Anna Berg"), repr(r"C:\Users\…")),
         (r"C:\Users\Anna is full, D:\ is not", r"C:\Users\… is full, D:\ is not"),
         ("waggle://join?charter=1#key=abc-DEF_123", "waggle:…"),
@@ -51,6 +54,11 @@ def test_a_folder_of_windows_is_left_out_as_it_is_and_as_an_error_names_it():
     home, person = PureWindowsPath(r"E:\Waggle Anna"), PureWindowsPath(r"D:\Anna Berg")
     said = rf"{home}\x, {str(home / 'x')!r}, {person}\y and {str(person / 'y')!r}"
     assert redacted(said, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
+
+
+def test_a_swarm_that_is_called_as_the_last_part_of_a_folder_hides_no_folder():
+    said = "/data/Schmidt/share/waggle can be written, for waggle"
+    assert redacted(said, Path("/data/Schmidt/share/waggle"), names={"waggle": "a swarm"}) == "HOME can be written, for a swarm"
 
 
 @pytest.mark.parametrize(

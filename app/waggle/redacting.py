@@ -6,6 +6,7 @@ import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from waggle import log
 
@@ -16,11 +17,13 @@ IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
 IPV6 = re.compile(r"(?:(?<![\w:.])|(?<=\w:))(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:…])")
 GROUPS = 8  # of an IPv6 address in full; nothing else has so many
 LINK = re.compile(r"\bwaggle:\S+")
-MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
-LOGIN = re.compile(r"\b[\w.+-]+@[^\s:]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
+MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+\b")
+LOGIN = re.compile(r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
 SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in its own words
-FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\s\"']+")
-WINDOWS_FOLDER = re.compile(r"([A-Za-z]:[\\/]+Users[\\/]+)(?:[^/\\\"'<>|:*?\r\n]+(?=[\\/\"'])|[^/\\\s\"']+)")  # with spaces
+FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\\\s\"']+")
+WINDOWS_FOLDER = re.compile(  # names with spaces and apostrophes, where something tells their end
+    r"""([A-Za-z]:[\\/]+Users[\\/]+)(?:[^/\\"<>|:*?\r\n]{1,64}(?=[\\/])|[^/\\"'<>|:*?\r\n]{1,64}(?=["'])|[^/\\\s"']+)"""
+)
 THIS_NODE = "this node"
 CUTS = (
     (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (LOGIN, "someone@…"), (PEER, r"\1…"),
@@ -28,13 +31,17 @@ CUTS = (
 )  # fmt: skip
 
 
-def redacted(text: str, home: Path | None = None, person: Path | None = None) -> str:
-    """The text without tokens, keys, links, mail, peers, network addresses, and the names of folders' owners and computers."""
+def redacted(
+    text: str, home: Path | None = None, person: Path | None = None, *, names: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The text without tokens, keys, links, mail, peers, network addresses, and the names of folders' owners and computers; with
+    other words in the place of `names`."""
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
             for said in (str(folder), str(folder).replace("\\", "\\\\")):  # an error of the system names it as a program would
                 text = re.sub(rf"{re.escape(said)}(?![\w.-])", name, text)
+    text = without_names(text, names)  # after folders, of which one may be a part, and before a part of one is cut
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
     text = SSH.sub(r"\1 …", IPV6.sub(_without_address, text))

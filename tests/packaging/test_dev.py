@@ -95,7 +95,7 @@ def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_
 def test_a_torch_with_cuda_is_not_packed(monkeypatch):
     monkeypatch.setattr(dev, "setup", lambda: None)
     monkeypatch.setattr(dev, "libraries", lambda **_: None)
-    monkeypatch.setattr(dev, "waggle_python", lambda *asked: asked == ("-c", dev.HAS_CUDA))
+    monkeypatch.setattr(dev, "waggle_python", lambda *asked: dev.CUDA if asked == ("-c", dev.HAS_CUDA) else 0)
     with pytest.raises(SystemExit, match=r"dev\.py clean && PIP_EXTRA_INDEX_URL"):
         dev.main(["package"])
 

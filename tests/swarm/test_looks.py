@@ -1,6 +1,7 @@
 """Looks at who is connected take a tenth of the time at most, however many strangers connect."""
 
 import asyncio
+import gc
 import time
 from contextlib import suppress
 
@@ -79,6 +80,27 @@ async def test_whoever_asks_for_a_look_and_leaves_ends_it_for_nobody_else() -> N
     seen.set()
     await second
     assert looked == ["began", "ended"]
+
+
+async def test_a_look_that_fails_when_all_have_left_is_no_error_of_anybody(caplog: pytest.LogCaptureFixture) -> None:
+    looked, left = asyncio.Event(), asyncio.Event()
+
+    async def look() -> None:
+        looked.set()
+        await left.wait()
+        raise PeerAway
+
+    asking = asyncio.create_task(Looks(look, 0.1).since(time.monotonic()))
+    await looked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    del asking
+    left.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert caplog.records == []
 
 
 async def test_a_look_that_fails_tells_all_who_wait_and_the_next_one_looks_anew() -> None:

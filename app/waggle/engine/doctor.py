@@ -18,7 +18,7 @@ from waggle.engine.readings import Reader
 from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide
-from waggle.redacting import THIS_NODE, redacted, without_names
+from waggle.redacting import THIS_NODE, redacted
 from waggle.swarm import identity
 from waggle.tasks import charter
 from waggle.tasks.armour import Sandbox
@@ -58,7 +58,7 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     with contextlib.suppress(OSError):  # what cannot be read has its finding
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
-    return redacted(without_names(text, names(home)), home.root)
+    return redacted(text, home.root, names=names(home))
 
 
 def names(home: paths.Home) -> dict[str, str]:

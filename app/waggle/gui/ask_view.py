@@ -332,7 +332,7 @@ class AskView(QWidget):
             self._rows.addWidget(one_row)
         self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
         self._truth.setVisible(bool(tried.truth.strip()) and not blind)
-        truth = [] if blind else [self._truth.text()]
+        truth = [self._truth.text()] if tried.truth.strip() and not blind else []
         self._copy.offer("\n\n".join([self._question.text(), *(one.as_text for one in rows), *truth]))
         said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
         self._outcome.setText(said)

@@ -21,7 +21,7 @@ from waggle.gui.reading import Place, being_read
 from waggle.gui.report import names, report
 from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
-from waggle.redacting import redacted, without_names
+from waggle.redacting import redacted
 
 KEYS = (
     ((keys.PAUSE,), later("Pause, or resume")), ((keys.FIND,), later("Find, in settings and log")),
@@ -200,7 +200,7 @@ class Log(QFrame):
         self._stale = True
 
     def _take(self) -> None:
-        QGuiApplication.clipboard().setText(redacted(without_names(self.model.text(), self.names)))
+        QGuiApplication.clipboard().setText(redacted(self.model.text(), names=self.names))
         self._copy.say(tr("Copied"), "check")
 
 

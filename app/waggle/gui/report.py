@@ -9,7 +9,7 @@ from waggle import __version__
 from waggle.gui.words import visible
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
-from waggle.redacting import THIS_NODE, redacted, without_names
+from waggle.redacting import THIS_NODE, redacted
 
 LINES = 200  # of the log
 
@@ -48,4 +48,4 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
     lines = list(log)[:LINES]
     if lines:
         parts += ["", "Log, newest first:", *lines]
-    return redacted(without_names("\n".join(parts) + "\n", names(state, host)), home)
+    return redacted("\n".join(parts) + "\n", home, names=names(state, host))

@@ -63,6 +63,7 @@ class Looks:
         while self._began < asked_at:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._once())
+                self._looking.add_done_callback(lambda one: one.cancelled() or one.exception())  # heard, though all have left
             await asyncio.shield(self._looking)  # whoever asks and leaves ends it for nobody else
 
     async def _once(self) -> None:
