@@ -193,7 +193,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
         except httpx2.RequestError as error:
             raise CudaError(
                 f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
-                "Something on the way changes files. Try another network; what has come is kept.",
+                "Something on the way changes files. Try another network. What has come is kept.",
             ) from error
         with part.open("rb") as content:
             if hashlib.file_digest(content, "sha256").hexdigest() == wheel.sha256:

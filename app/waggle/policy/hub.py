@@ -370,7 +370,7 @@ def _in_words(repository: str) -> Iterator[None]:
     except httpx2.RequestError as error:
         raise ModelError(
             f"The hub sends {repository} in a form that cannot be read, or in circles.",
-            "Something on the way changes what it says. Try another network; what has come is kept.",
+            "Something on the way changes files. Try another network. What has come is kept.",
         ) from error
     except OSError as error:
         raise ModelError(f"{repository} cannot be written to the disk: {_reason(error)}.", "What has come is kept.") from error
