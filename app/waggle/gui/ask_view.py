@@ -330,10 +330,11 @@ class AskView(QWidget):
         for one_row in rows:
             one_row.set_room(room)  # all end where the widest does
             self._rows.addWidget(one_row)
-        self._truth.setText(tr("A right answer: %1").replace("%1", visible_lines(tried.truth.strip())))
-        self._truth.setVisible(bool(tried.truth.strip()) and not blind)
-        truth = [self._truth.text()] if tried.truth.strip() and not blind else []
-        self._copy.offer("\n\n".join([self._question.text(), *(one.as_text for one in rows), *truth]))
+        truth = "" if blind else visible_lines(tried.truth.strip())
+        self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
+        self._truth.setVisible(bool(truth))
+        seen = (self._question.text(), *(one.as_text for one in rows), self._truth.text())
+        self._copy.offer("\n\n".join(filter(None, seen)))
         said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
         self._outcome.setText(said)
         self._outcome.setVisible(bool(said))
