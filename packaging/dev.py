@@ -150,7 +150,7 @@ def lint() -> int:
 
 def setup() -> None:
     """Make .venv with exactly the locked versions, unless it is there already."""
-    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+    if not is_supported():
         sys.exit(f"Waggle needs {SUPPORTED}; this is {sys.version.split()[0]}.")
     mark = VENV / ".waggle-stamp"
     if mark.exists() and mark.read_text() == stamp():
@@ -168,6 +168,10 @@ def setup() -> None:
     pip("install", *wanted)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def is_supported() -> bool:
+    return OLDEST <= sys.version_info[:2] <= NEWEST
 
 
 def is_whole(python: Path) -> bool:
@@ -303,8 +307,7 @@ def has_screen() -> bool:
 
 def doctor() -> int:
     unready, missing = missing_to_set_up(), missing_packages(for_tests=True)
-    fits = OLDEST <= sys.version_info[:2] <= NEWEST
-    print(f"Python {sys.version.split()[0]}: {'fine' if fits else 'not supported, Waggle needs ' + SUPPORTED}")
+    print(f"Python {sys.version.split()[0]}: {'fine' if is_supported() else 'not supported, Waggle needs ' + SUPPORTED}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
     print("What setting up needs:", "missing " + " ".join(unready) if unready else "all here")
     if sys.platform in COMPILERS and not has_compiler(sys.platform):
@@ -313,7 +316,7 @@ def doctor() -> int:
     if missing := [*unready, *missing]:
         print("    sudo", *apt_line(missing))
     print("Screen:", "yes" if has_screen() else "no (the engine works without one)")
-    return 3 if missing or not fits else 0
+    return 3 if missing or not is_supported() else 0
 
 
 def waggle_python(*arguments: str, python: Path = PYTHON) -> int:
