@@ -41,6 +41,20 @@ def test_what_fits_runs_together():
     assert memory.heard == []
 
 
+def test_what_was_learned_before_memory_ran_short_is_forgotten_and_learned_once():
+    learned, short = list[int](), [False, True]  # the second pass of the first attempt
+
+    def some(pieces) -> tuple[float, float]:
+        if short and short.pop(0):
+            raise MemoryShort("The model ran out of memory.")
+        learned.append(sum(len(piece.completions) for piece in pieces))
+        return learned[-1], 1
+
+    sums = Memory(0).batch_size.learned(TEXTS, learned.clear, some)
+    assert sums == (4 * 8, len(learned))
+    assert sum(learned) == 4 * 8
+
+
 def test_what_does_not_fit_runs_in_halves_from_then_on_and_that_is_said_once_for_each():
     memory = Memory(80)
     sizes = memory.learn()
