@@ -46,7 +46,7 @@ def app() -> None:
 
     import waggle.gui
     import waggle.lab.race
-    from waggle import paths
+    from waggle.core import paths
     from waggle.policy import choose
     from waggle.swarm.shim import load_hivemind
 

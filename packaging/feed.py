@@ -13,8 +13,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
+from waggle.core.errors import UpdateError
 from waggle.engine import updates
-from waggle.errors import UpdateError
 
 
 def make_key(private: Path) -> str:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "app"))
 
 from reasoning_gym import factory  # noqa: E402
 
-from waggle.errors import WaggleError  # noqa: E402
+from waggle.core.errors import WaggleError  # noqa: E402
 from waggle.tasks.audited import shipped  # noqa: E402
 from waggle.tasks.charter import Charter, Specialty, first_swarm  # noqa: E402
 from waggle.tasks.verifier import Verifier  # noqa: E402

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm.shim import has_hivemind
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from waggle import cli, paths
-from waggle.errors import EngineError
+from waggle import cli
+from waggle.core import paths
+from waggle.core.errors import EngineError
 from waggle.gui import app
 
 DOORS = [door for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]

@@ -12,9 +12,10 @@ import stat
 import sys
 from pathlib import Path
 
-from waggle import __version__, paths
-from waggle.errors import LabError, WaggleError
-from waggle.hiding import hide
+from waggle import __version__
+from waggle.core import paths
+from waggle.core.errors import LabError, WaggleError
+from waggle.core.hide_arguments import hide
 
 LABS = ("audit", "bench", "churn", "fuzz", "hostile", "race", "scale", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
@@ -295,7 +296,7 @@ def _has_screen() -> bool:
 
 
 def _engine(arguments: argparse.Namespace) -> int:
-    from waggle import log
+    from waggle.core import log
     from waggle.engine import main as engine
 
     log.start(folder=_logs(arguments))
@@ -311,7 +312,7 @@ def _logs(arguments: argparse.Namespace) -> Path:
 
 
 def _seed(arguments: argparse.Namespace) -> int:
-    from waggle import log
+    from waggle.core import log
     from waggle.engine import seed
 
     log.start(folder=_logs(arguments))
@@ -325,7 +326,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _log(arguments: argparse.Namespace) -> int:
-    from waggle import log
+    from waggle.core import log
 
     for line in log.lines(paths.home_in(arguments.home).logs, level=arguments.level, word=arguments.word or ""):
         sys.stdout.write(line + "\n")
@@ -351,9 +352,9 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _token(arguments: argparse.Namespace) -> int:
-    from waggle.engine import keychain
+    from waggle.core import hub_token
 
-    return keychain.run(arguments)
+    return hub_token.run(arguments)
 
 
 def _selftest(arguments: argparse.Namespace) -> int:

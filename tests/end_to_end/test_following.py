@@ -6,8 +6,8 @@ import pytest
 
 from end_to_end.programs import ENVIRONMENT, GENTLE, Engine, Program, running
 from waggle import cli
+from waggle.core.paths import Home
 from waggle.engine import control, ctl
-from waggle.paths import Home
 from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 

@@ -3,7 +3,7 @@
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import paths
+from waggle.core import paths
 from waggle.engine.swarms import BACK
 from waggle.protocol import commands, events
 from waggle.protocol.gatherings import StartedAgain

@@ -3,7 +3,7 @@
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import paths
+from waggle.core import paths
 from waggle.protocol import commands, events
 from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
 from waggle.swarm import book

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import cli, paths
+from waggle import cli
+from waggle.core import paths
 from waggle.protocol import commands, events
 from waggle.protocol.models import ModelExported
 from waggle.protocol.talking import TalkOffered, Turn, TurnGrew

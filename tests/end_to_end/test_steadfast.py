@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import settings
+from waggle.core import settings
 from waggle.protocol import commands, events
 from waggle.protocol.sentence import sentence
 

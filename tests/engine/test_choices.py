@@ -4,10 +4,10 @@ import tomllib
 
 import pytest
 
+from waggle.core.errors import SettingsError
+from waggle.core.settings import read
 from waggle.engine.choices import Choices
 from waggle.engine.teller import Teller
-from waggle.errors import SettingsError
-from waggle.settings import read
 
 
 @pytest.fixture

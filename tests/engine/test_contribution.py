@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
+from waggle.core.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.engine import contribution, telling
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History, days_of
-from waggle.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.policy.checkpoint import Saved
 from waggle.protocol import events, wire
 from waggle.protocol.state import Snapshot, State, apply

@@ -15,9 +15,9 @@ import pytest
 
 from gui.recorded import ready
 from waggle import cli
+from waggle.core.errors import EngineError
+from waggle.core.paths import LONGEST_SOCKET, Home
 from waggle.engine import control, ctl, desk, goodbye, lifecycle
-from waggle.errors import EngineError
-from waggle.paths import LONGEST_SOCKET, Home
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import State
 
@@ -90,8 +90,8 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
     code = (
         "import sys, pathlib\n"
         "from waggle.engine import control\n"
-        "from waggle.errors import EngineError\n"
-        "from waggle.paths import Home\n"
+        "from waggle.core.errors import EngineError\n"
+        "from waggle.core.paths import Home\n"
         "try:\n"
         "    held = control.claim(Home(pathlib.Path(sys.argv[1])))\n"
         "except EngineError as error:\n"

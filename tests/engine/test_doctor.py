@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
-from waggle import log, paths, settings
+from waggle.core import log, paths, settings
+from waggle.core.errors import HistoryDamaged, HistoryError
+from waggle.core.settings import Model
 from waggle.engine import doctor, model
 from waggle.engine.history import History
-from waggle.errors import HistoryDamaged, HistoryError
 from waggle.policy import checkpoint
 from waggle.policy.torch_policy import TorchPolicy
-from waggle.settings import Model
 from waggle.swarm import identity
 from waggle.tasks import charter as charters
 

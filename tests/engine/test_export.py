@@ -22,9 +22,9 @@ from transformers import AutoModelForCausalLM
 from engine.file_keyring import FileKeyring
 from policy.local_hub import TOKEN, Hub, local_hub, no_hub
 from policy.models import as_transformers, make_model
-from waggle import cli, paths
-from waggle.engine import keychain
-from waggle.errors import ExportError, ModelError
+from waggle import cli
+from waggle.core import hub_token, paths
+from waggle.core.errors import ExportError, ModelError
 from waggle.policy import checkpoint, export
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
@@ -251,14 +251,14 @@ def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_pa
 
 
 def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
-    assert keychain.stored() is None
+    assert hub_token.stored() is None
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
     assert cli.main(["token"]) == 0
     assert json.loads(kept.read_text()) == {"waggle/huggingface": TOKEN}
-    assert keychain.stored() == TOKEN
+    assert hub_token.stored() == TOKEN
     for _ in range(2):
         assert cli.main(["token", "--forget"]) == 0
-        assert keychain.stored() is None
+        assert hub_token.stored() is None
     assert TOKEN not in "".join(capsys.readouterr())
 
 
@@ -299,4 +299,4 @@ def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):
         said = capsys.readouterr().err
         assert "keychain of this computer cannot be used" in said
         assert TOKEN not in said
-    assert keychain.stored() is None, "without a keychain nothing can have been stored"
+    assert hub_token.stored() is None, "without a keychain nothing can have been stored"

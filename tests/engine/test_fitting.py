@@ -5,11 +5,11 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from waggle.core.settings import Settings
 from waggle.engine.fitting import fitted
 from waggle.lab.shapes import SHAPES
 from waggle.policy import configuration
 from waggle.policy.fit import Machine
-from waggle.settings import Settings
 
 GB = 1_000_000_000
 

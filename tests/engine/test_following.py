@@ -9,11 +9,11 @@ import time
 
 import pytest
 
+from waggle.core.paths import Home
 from waggle.engine import control, following
 from waggle.engine.desk import Desk
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
-from waggle.paths import Home
 from waggle.protocol import commands, events, wire
 from waggle.protocol.commands import Follow
 from waggle.protocol.state import Snapshot, State

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.engine.history import POINTS, History, days_of
-from waggle.errors import HistoryDamaged, HistoryError
 from waggle.protocol import events, person
 
 

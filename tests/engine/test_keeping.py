@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from killing import killed_after
+from waggle.core.errors import CheckpointError, Stopped
 from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
-from waggle.errors import CheckpointError, Stopped
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved
 from waggle.policy.training import Training

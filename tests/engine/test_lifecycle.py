@@ -6,7 +6,9 @@ import time
 
 import pytest
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
+from waggle.core.settings import When
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine import main, readings
 from waggle.engine.choices import Choices
@@ -15,12 +17,10 @@ from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
 from waggle.protocol import commands, events, wire
 from waggle.protocol.rules import Readings
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import Snapshot
-from waggle.settings import When
 
 BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power=True, idle_seconds=0.0)
 

@@ -13,16 +13,16 @@ import torch
 from filelock import FileLock
 
 import waggle
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import Stopped
+from waggle.core.settings import Computer
 from waggle.engine import limits
 from waggle.engine.desk import Desk
 from waggle.engine.frugality import CALM, MOST_PARTS, Frugality, grew
 from waggle.engine.gate import Gate
-from waggle.errors import Stopped
 from waggle.policy import cached, fit
 from waggle.policy.choose import open_policy
 from waggle.rl.batch import nothing
-from waggle.settings import Computer
 
 
 class Hours:

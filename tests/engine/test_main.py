@@ -12,7 +12,9 @@ import msgspec
 import pytest
 
 import waggle
-from waggle import paths, settings
+from waggle.core import paths, settings
+from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
+from waggle.core.settings import Model
 from waggle.engine import control, main, model, stdio
 from waggle.engine.choices import Choices
 from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
@@ -21,11 +23,9 @@ from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
 from waggle.protocol import events, wire
 from waggle.protocol.rules import Wishes
 from waggle.rl.batch import nothing
-from waggle.settings import Model
 
 
 @pytest.fixture(autouse=True)

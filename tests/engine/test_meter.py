@@ -6,10 +6,10 @@ import time
 import pytest
 
 from gui.recorded import ready
+from waggle.core.settings import Computer
 from waggle.engine.meter import Meter
 from waggle.protocol.person import Day
 from waggle.protocol.state import State
-from waggle.settings import Computer
 
 NOON = 12 * 3600.0  # of the first of January 1970
 COMPUTER = Computer(watts=100.0)

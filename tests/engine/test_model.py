@@ -8,15 +8,15 @@ import pytest
 from huggingface_hub import constants
 
 from policy.local_hub import local_hub, no_hub
-from waggle import paths, resuming
+from waggle.core import paths, resumable_download
+from waggle.core.errors import HubAway, ModelError, ModelMissing, Stopped
+from waggle.core.resumable_download import PIECE, TRIES
+from waggle.core.settings import Model
 from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import HubAway, ModelError, ModelMissing, Stopped
 from waggle.policy import hub
 from waggle.protocol import events, wire
-from waggle.resuming import PIECE, TRIES
-from waggle.settings import Model
 
 
 async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkeypatch):
@@ -219,7 +219,7 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
 @pytest.fixture
 def soon(monkeypatch):
     """Nobody rests for long."""
-    monkeypatch.setattr(resuming.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(model, "LONGEST_REST", 0.001)
 
 

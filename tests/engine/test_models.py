@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from waggle import paths, settings
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
+from waggle.core.settings import Model, Settings
 from waggle.engine import fitting, model
 from waggle.engine.choices import Choices
 from waggle.engine.models import Models, way_back
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
 from waggle.policy import cached, checkpoint
 from waggle.policy.fit import Machine
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.protocol import commands
-from waggle.settings import Model, Settings
 
 
 @pytest.fixture

@@ -9,19 +9,19 @@ import msgspec
 import pytest
 
 from swarm.live import fresh_identity, serving
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import EngineError, SwarmError
+from waggle.core.settings import Settings, Swarm
 from waggle.engine import ctl, others
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
-from waggle.errors import EngineError, SwarmError
 from waggle.protocol import wire
 from waggle.protocol.about_peer import about
 from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.sent import SentTold
 from waggle.protocol.state import CARDS, Snapshot, State, apply
-from waggle.settings import Settings, Swarm
 from waggle.swarm import record
 from waggle.swarm.identity import text_of
 from waggle.swarm.marks import Comparison, Curve, Entrant, Point

@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from swarm.live import fresh_identity
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import IdentityError
 from waggle.engine.history import History
 from waggle.engine.person import Person
-from waggle.errors import IdentityError
 from waggle.protocol import commands, events
 from waggle.swarm import identity, standings
 from waggle.swarm.trust import Standing

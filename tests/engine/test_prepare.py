@@ -14,19 +14,19 @@ import pytest
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from end_to_end.programs import children_named
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import ModelError, SettingsError
+from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
 from waggle.engine import fitting, keeping
 from waggle.engine.frugality import Frugality
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
-from waggle.errors import ModelError, SettingsError
 from waggle.policy import configuration, fit
 from waggle.policy.training import Training
 from waggle.protocol import wire
 from waggle.protocol.events import Preparing
 from waggle.rl.rules import RULES
-from waggle.settings import Computer, Learning, Model, Settings, Swarm
 from waggle.tasks.verifier import Verifier
 
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 import waggle
+from waggle.core.settings import When
 from waggle.engine.readings import Reader, linux
 from waggle.protocol.rules import Wishes, decide, plain_name
-from waggle.settings import When
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
 

@@ -5,12 +5,12 @@ import os
 import pytest
 
 from killing import killed_after
+from waggle.core.errors import HistoryError
+from waggle.core.settings import Model, Settings
 from waggle.engine.history import History, days_of
 from waggle.engine.rebuilding import opened
-from waggle.errors import HistoryError
 from waggle.protocol import events, wire
 from waggle.protocol.state import Snapshot, State
-from waggle.settings import Model, Settings
 
 GRIDS = events.SpecialtyInfo(dataset="binary_matrix", title="Grids")
 STARTER, OTHER = Model(), Model(name="owner/other")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from waggle import paths
+from waggle.core import paths
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved
 from waggle.policy.choose import Opened, open_policy

@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
-from waggle import cli, paths
+from waggle import cli
+from waggle.core import paths
+from waggle.core.errors import SwarmError
 from waggle.engine import control, seed
-from waggle.errors import SwarmError
 
 resource = pytest.importorskip("resource", reason="Windows has no such limit")
 

@@ -4,11 +4,12 @@ import os
 import sys
 from pathlib import Path
 
-from waggle import cli, paths
+from waggle import cli
+from waggle.core import paths
+from waggle.core.settings import When
 from waggle.engine import selftest
 from waggle.engine.asked import Asked
 from waggle.protocol.rules import Wishes
-from waggle.settings import When
 
 QUICK = [
     part for one in ("computer.threads=1", "computer.priority=normal", "learning.held_out_questions=1") for part in ("--set", one)

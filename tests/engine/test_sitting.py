@@ -9,9 +9,9 @@ import pytest
 
 from sapo.test_round import CHARTER, RULES, node
 from swarm.live import Ear, fresh_identity, options
+from waggle.core.errors import Stopped
 from waggle.engine.gate import Gate
 from waggle.engine.sitting import Sitting
-from waggle.errors import Stopped
 from waggle.rl.batch import nothing
 from waggle.swarm import sheet
 from waggle.swarm.news import SheetsMarked

@@ -8,13 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from swarm.live import Ear, fresh_identity, options, serving
-from waggle import paths
-from waggle.engine import others, swarms
-from waggle.engine.choices import Choices
-from waggle.engine.desk import Desk
-from waggle.engine.swarms import Swarms
-from waggle.engine.teller import Teller
-from waggle.errors import (
+from waggle.core import paths
+from waggle.core.errors import (
     CharterError,
     CheckpointError,
     EngineError,
@@ -28,8 +23,13 @@ from waggle.errors import (
     SwarmError,
     VerifierError,
 )
+from waggle.core.settings import Learning, Settings, Swarm, Web
+from waggle.engine import others, swarms
+from waggle.engine.choices import Choices
+from waggle.engine.desk import Desk
+from waggle.engine.swarms import Swarms
+from waggle.engine.teller import Teller
 from waggle.protocol import commands
-from waggle.settings import Learning, Settings, Swarm, Web
 from waggle.swarm import admission, book, invite
 from waggle.swarm.book import Book, Entry
 from waggle.swarm.identity import text_of

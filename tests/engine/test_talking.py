@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.core.settings import Computer
 from waggle.engine.limits import GB, memory_used
 from waggle.engine.moments import READY, Moment, Moments
 from waggle.engine.prepare import _moments
 from waggle.engine.talking import Talking
-from waggle.errors import EngineError
 from waggle.policy import checkpoint
 from waggle.policy.choose import open_policy
 from waggle.policy.training import Training
@@ -22,7 +23,6 @@ from waggle.protocol import commands
 from waggle.protocol import talking as protocol
 from waggle.protocol.talking import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.rl.batch import Written
-from waggle.settings import Computer
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.core.settings import Computer
 from waggle.engine.moments import Moments
 from waggle.engine.trying import Trying
-from waggle.errors import EngineError
 from waggle.policy.choose import open_policy
 from waggle.protocol import commands
 from waggle.protocol.trying import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.round import Node, Rules
-from waggle.settings import Computer
 from waggle.swarm import judging, record
 from waggle.swarm.identity import load_or_create
 from waggle.swarm.record import Record

@@ -7,8 +7,8 @@ import feed as signing
 import pytest
 
 from waggle import cli
+from waggle.core.errors import UpdateError
 from waggle.engine import updates
-from waggle.errors import UpdateError
 
 URL = "https://example.org/waggle.json"
 

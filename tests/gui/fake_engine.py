@@ -7,6 +7,7 @@ import time
 import msgspec
 
 from gui.recorded import ready
+from waggle.core.settings import Settings
 from waggle.protocol import events, wire
 from waggle.protocol.commands import (
     BackUpIdentity,
@@ -23,7 +24,6 @@ from waggle.protocol.commands import (
 from waggle.protocol.gatherings import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
 from waggle.protocol.state import Snapshot, State
 from waggle.protocol.talking import Reply, Turn, TurnGrew
-from waggle.settings import Settings
 
 SEQ = itertools.count(1)
 HERE = SwarmShown(charter="ab" * 32, name="Maths swarm", specialties=(), shipped=True, known=True, active=True)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from waggle import paths
+from waggle.core import paths
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.state import AnyEvent
 

@@ -13,6 +13,8 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
+from waggle.core.paths import Home
+from waggle.core.settings import Settings
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
@@ -25,11 +27,9 @@ from waggle.gui.shell import Shell
 from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Sheet
 from waggle.gui.swarms import SHEET
-from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
 from waggle.protocol.rules import moment
 from waggle.protocol.state import State
-from waggle.settings import Settings
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so

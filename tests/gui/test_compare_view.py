@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from gui.conftest import Told
+from waggle.core.settings import Settings, Swarm
 from waggle.gui.compare_chart import CompareChart
 from waggle.gui.look import Look
 from waggle.gui.parts import Line
@@ -13,7 +14,6 @@ from waggle.protocol.commands import ChangeSettings
 from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import SettingsChanged
 from waggle.protocol.state import AnyEvent
-from waggle.settings import Settings, Swarm
 
 PLACES = tuple(ScorePoint(round=number, right=right, total=16, nodes=1) for number, right in ((3, 1), (9, 8)))
 

@@ -8,8 +8,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle import cuda_pack
-from waggle.cuda_pack import Pack
+from waggle.core import cuda_download
+from waggle.core.cuda_download import Pack
 from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
 from waggle.gui.current import Current
@@ -17,7 +17,7 @@ from waggle.gui.look import Look
 from waggle.gui.settings_page import SettingsPage
 from waggle.gui.window import Window
 
-PACK = cuda_pack.shipped()
+PACK = cuda_download.shipped()
 HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
 REFUSED = "import sys; sys.exit('waggle: The package index cannot be reached.')"
 ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9])  # {PACK.torch}"
@@ -37,7 +37,7 @@ def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaVie
     made = view()
     assert made.act.text() == "Download 2.5 GB"
     assert made._more.text().startswith("4.0 GB on the disk.")
-    assert made.offered == cuda_pack.DRIVER.exists()
+    assert made.offered == cuda_download.DRIVER.exists()
 
 
 def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
@@ -82,11 +82,11 @@ def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], q
 def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
     look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
 ) -> None:
-    monkeypatch.setattr(cuda_pack, "fits", lambda _pack: True)
+    monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
     current = Current()
     window = Window(look, current, choices=Choices(None, far=far))
     qtbot.addWidget(window)
-    current.take(ready(device_reason=cuda_pack.OFFERED))
+    current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")
     settings = window.pages["settings"]
     assert isinstance(settings, SettingsPage)

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from gui.recorded import ready
+from waggle.core.settings import Computer, Settings, When
 from waggle.gui.energy import energy, footprint, of_today
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.state import State
-from waggle.settings import Computer, Settings, When
 
 DAYS = DaysTold(
     days=(

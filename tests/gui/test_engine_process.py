@@ -8,6 +8,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import waggle
+from waggle.core.settings import Settings
 from waggle.engine.main import LEAVING_SECONDS
 from waggle.gui import engine_process
 from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
@@ -15,7 +16,6 @@ from waggle.protocol import events, wire
 from waggle.protocol.commands import Pause, Resume, Say
 from waggle.protocol.state import AnyEvent
 from waggle.protocol.talking import TurnGrew
-from waggle.settings import Settings
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 Made = tuple[EngineProcess, list[AnyEvent]]

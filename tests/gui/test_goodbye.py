@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import Run
-from waggle import paths
-from waggle.belongings import KINDS, Belonging, Kind, Removed, Spared
+from waggle.core import paths
+from waggle.core.stored_data import KINDS, Belonging, Kind, Removed, Spared
 from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current

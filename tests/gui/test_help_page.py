@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 
 import waggle
 from gui.recorded import ready
-from waggle import paths
+from waggle.core import paths
 from waggle.gui import language
 from waggle.gui.help_page import WORDS, HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes

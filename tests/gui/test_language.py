@@ -20,7 +20,8 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from protocol.test_sentence import TABLE
 from protocol.test_weather import TABLE as WEATHER
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
+from waggle.core.settings import When
 from waggle.gui import keys, language, question_card
 from waggle.gui.axis import axis_ticks
 from waggle.gui.charts import Chart
@@ -45,7 +46,6 @@ from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore
 from waggle.protocol.rules import Readings, Wishes, decide
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent, Card, State, apply
-from waggle.settings import When
 from waggle.swarm import greeting
 from waggle.swarm.greeting import Greeting
 from waggle.tasks import charter as charters

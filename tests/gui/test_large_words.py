@@ -14,6 +14,7 @@ from gui.conftest import Told
 from gui.test_compare_view import chosen, compared, opened, said
 from gui.test_race import STORY
 from pictures.matrix import SIZE
+from waggle.core.settings import Settings
 from waggle.gui import language
 from waggle.gui.charts import Chart
 from waggle.gui.frame import PAGES, RailButton
@@ -34,7 +35,6 @@ from waggle.gui.words import tr
 from waggle.protocol import events
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
-from waggle.settings import Settings
 
 PERCENTS = (80, 100, 130, 150, 200)
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from waggle import paths
+from waggle.core import paths
 from waggle.gui import motion
 from waggle.gui.controls import Picker
 from waggle.gui.look import Look, Theme, load_fonts, tokens

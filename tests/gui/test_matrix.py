@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage
 
 from pictures import matrix
 from pictures.screenshots import window_of
-from waggle import paths
+from waggle.core import paths
 from waggle.gui.current import Current
 from waggle.gui.look import Look
 from waggle.gui.progress import Progress

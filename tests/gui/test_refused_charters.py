@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.gui import language
 from waggle.gui.words import told
 from waggle.lab.audit import TRIED

@@ -14,6 +14,7 @@ from gui.recorded import ready
 from gui.test_chat import OFFERED, turn
 from gui.test_live import arrived
 from gui.test_swarms import EASY, HERE, OFFERS, OTHER
+from waggle.core.paths import Home
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
 from waggle.gui.engine_process import EngineProcess
@@ -25,7 +26,6 @@ from waggle.gui.swarm_views import Sheet
 from waggle.gui.swarms import CREATE, JOIN, SHEET
 from waggle.gui.window import Window
 from waggle.gui.you import GOODBYE, IDENTITY
-from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.gatherings import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
 from waggle.protocol.person import BackupWritten

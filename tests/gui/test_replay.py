@@ -7,8 +7,9 @@ import shiboken6
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
-from waggle import cli, paths
-from waggle.errors import WaggleError
+from waggle import cli
+from waggle.core import paths
+from waggle.core.errors import WaggleError
 from waggle.gui import app, language, tray
 from waggle.gui.app import Arguments, run
 from waggle.gui.choices import Choices

@@ -2,8 +2,8 @@
 
 import pytest
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui import series
-from waggle.interval import interval_of
 from waggle.protocol.events import HeldOutMeasured, HeldOutScore, HistoryTold, PeerInfo, RoundSummary
 from waggle.protocol.state import State, apply
 

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle import settings
-from waggle.errors import SettingsError
+from waggle.core import settings
+from waggle.core.errors import SettingsError
 from waggle.gui import language
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Field, Number, Picker, Switch

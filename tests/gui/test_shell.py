@@ -18,7 +18,9 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
-from waggle import cli, cuda_pack, paths, settings
+from waggle import cli
+from waggle.core import cuda_download, paths, settings
+from waggle.core.paths import Home
 from waggle.gui import app, kept, only_one, pausing, tray
 from waggle.gui.choices import Choices
 from waggle.gui.cuda_view import CudaView
@@ -34,7 +36,6 @@ from waggle.gui.replay import Replay
 from waggle.gui.settings_page import SettingsPage
 from waggle.gui.shell import FRAME, Shell
 from waggle.gui.tray import Tray
-from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent, Snapshot, State
@@ -394,7 +395,7 @@ ENGINE = """
 import json, sys
 from gui.fake_engine import tell
 from waggle.protocol import events
-from waggle.settings import Computer, Settings
+from waggle.core.settings import Computer, Settings
 with open(sys.argv[1], "a") as begun:
     begun.write(json.dumps([one for one in sys.argv[2:] if "=" in one]) + "\\n")
 tell(events.SettingsChanged(settings=Settings(computer=Computer(threads=1, cpu_percent=70))))
@@ -572,7 +573,7 @@ def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypa
 
 def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     told = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
-    pack = cuda_pack.shipped()
+    pack = cuda_download.shipped()
     before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", told]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushBut
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
+from waggle.core.settings import Settings
+from waggle.core.settings import Swarm as SwarmSettings
 from waggle.gui import language, qr
 from waggle.gui.ask_view import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.files import file_dialog
@@ -46,8 +48,6 @@ from waggle.protocol.gatherings import (
 from waggle.protocol.models import ModelExported, ModelShown, ModelsTold
 from waggle.protocol.state import State
 from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
-from waggle.settings import Settings
-from waggle.settings import Swarm as SwarmSettings
 from waggle.tasks.offered import shipped
 
 Told = Callable[..., Window]

@@ -16,8 +16,10 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.test_shell import shown
-from waggle import settings
-from waggle.errors import SwarmError
+from waggle.core import settings
+from waggle.core.errors import SwarmError
+from waggle.core.paths import Home
+from waggle.core.settings import profile_of
 from waggle.gui import language, tray
 from waggle.gui.app import is_first
 from waggle.gui.choices import Choices
@@ -30,9 +32,7 @@ from waggle.gui.still import settled
 from waggle.gui.swarms import SHEET
 from waggle.gui.welcome import STEPS, SWARM, Welcome
 from waggle.gui.window import SMALLEST
-from waggle.paths import Home
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
-from waggle.settings import profile_of
 from waggle.swarm import invite
 from waggle.tasks.charter import first_swarm
 

@@ -14,6 +14,8 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, Run, ready
 from pictures.screenshots import failed
+from waggle.core.paths import Home
+from waggle.core.settings import Settings, When
 from waggle.gui import keys, language
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES, Rail, RailButton
@@ -26,13 +28,11 @@ from waggle.gui.still import settled
 from waggle.gui.welcome import Welcome
 from waggle.gui.window import Window
 from waggle.gui.words import date_of
-from waggle.paths import Home
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.person import Day, DaysTold
 from waggle.protocol.rules import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
-from waggle.settings import Settings, When
 
 Told = Callable[..., Window]
 

@@ -9,7 +9,7 @@ import pytest
 
 from swarm.conftest import charter, identity, seed_address, start, unhurried
 from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
-from waggle import paths
+from waggle.core import paths
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
 from waggle.policy.tokenizer import load as load_tokenizer

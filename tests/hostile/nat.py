@@ -21,7 +21,7 @@ from pathlib import Path
 from end_to_end.programs import Program, running
 from hostile.partition import ip
 from swarm.live import Ear, answered, question_ids, share
-from waggle.errors import WaggleError
+from waggle.core.errors import WaggleError
 from waggle.swarm import identity as identities
 from waggle.swarm import seed
 from waggle.swarm.news import GroupsArrived, ReachFound

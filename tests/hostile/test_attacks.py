@@ -17,8 +17,8 @@ import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from swarm.live import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle import paths
-from waggle.errors import BadRecord, VerifierKilled
+from waggle.core import paths
+from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene

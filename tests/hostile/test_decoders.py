@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from near import near
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import decoders
 from waggle.lab.decoders import NAMES, Decoder, decoder
 

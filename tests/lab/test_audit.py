@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from waggle.cli import main
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import audit, hostile_texts
 from waggle.lab.examination import CannotBeMade, Room
 from waggle.tasks import wire

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from waggle import cli, paths
+from waggle import cli
+from waggle.core import paths
 from waggle.lab import bench, bench_cells, bench_limits, bench_report, bench_waggle
 from waggle.lab.bench_cells import CELLS, STARTER, Cell
 from waggle.lab.bench_clock import Phases, with_update

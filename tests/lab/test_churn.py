@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import churn
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from waggle.cli import main
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import decoders, fuzz
 from waggle.lab.fuzz import Finding, Slice
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from waggle.cli import main
-from waggle.errors import VerifierError
+from waggle.core.errors import VerifierError
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table
 from waggle.lab.results import Book

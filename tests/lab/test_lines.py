@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import bench_report, churn, fuzz, lines, torture
 from waggle.lab.results import Run
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from lab.test_results import run
-from waggle.errors import LabError, SettingsError
+from waggle.core.errors import LabError, SettingsError
 from waggle.lab import plan
 from waggle.lab.comparison import FLOORED
 from waggle.lab.plan import Part, Study, configuration

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.results import Aha, Book, Key, Run
 
 

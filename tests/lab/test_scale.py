@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from waggle.cli import main
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import scale
 from waggle.lab.scale_real import Believing, made_up
 from waggle.lab.scale_simulated import Cost, Searches, simulate

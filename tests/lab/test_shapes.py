@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from waggle import cli
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import shapes
 from waggle.policy import configuration
 from waggle.policy.choose import open_policy

@@ -2,7 +2,7 @@
 
 import pytest
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial import noise_seed, origin_of
 from waggle.tasks.charter import first_swarm

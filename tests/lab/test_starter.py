@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab import starter, starter_measure, starter_tokenizer
 from waggle.lab.starter import Encoded, Example, Phase, Recipe, Shape
 from waggle.tasks.charter import first_swarm

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import starter, starters
 from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import Example, Phase, Recipe, Shape

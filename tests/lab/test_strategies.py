@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import strategies
 from waggle.lab.strategies import guard, strategy, table
 from waggle.sapo.sharing import Offer, PeerGroup

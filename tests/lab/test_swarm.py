@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from lab.test_results import run
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import bench_cells, worker
 from waggle.lab.results import Book, Run
 from waggle.lab.swarm import _said, open_book, study_of

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import waggle
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.engine.history import History
-from waggle.errors import LabError
 from waggle.lab import calm, torture
 from waggle.lab.calm import Found, Pause, Soak
 from waggle.lab.torture import Kill

@@ -7,8 +7,8 @@ from typing import ClassVar
 import pytest
 import torch
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import statistics
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Weather

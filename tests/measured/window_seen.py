@@ -20,7 +20,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
-from waggle import paths
+from waggle.core import paths
 from waggle.gui.app import application
 from waggle.gui.current import Current
 from waggle.gui.frame import PAGES

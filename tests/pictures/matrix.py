@@ -19,7 +19,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 
 from pictures.screenshots import Story, failed, starting, window_of
-from waggle import paths
+from waggle.core import paths
+from waggle.core.settings import Settings
 from waggle.gui import language
 from waggle.gui.app import application
 from waggle.gui.frame import PAGES
@@ -29,7 +30,6 @@ from waggle.gui.progress import Progress
 from waggle.gui.still import settled
 from waggle.gui.window import Window
 from waggle.protocol import events, wire
-from waggle.settings import Settings
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")

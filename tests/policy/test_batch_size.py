@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy.batch_size import PASS_BYTES, BatchSize
 from waggle.policy.training import Training
 from waggle.rl.batch import Sampled, SampleParams, Written

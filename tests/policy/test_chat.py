@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from end_to_end.programs import children_named
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import chat
 from waggle.policy.tokenizer import load
 

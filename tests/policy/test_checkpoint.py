@@ -10,7 +10,7 @@ import torch
 from msgspec.structs import replace
 
 from policy.models import make_model
-from waggle.errors import CheckpointError, MemoryShort
+from waggle.core.errors import CheckpointError, MemoryShort
 from waggle.policy import checkpoint
 from waggle.policy.checkpoint import Saved, load_newest, save
 from waggle.policy.torch_policy import TorchPolicy

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer
 
-from waggle import paths
-from waggle.errors import ModelError
+from waggle.core import paths
+from waggle.core.errors import ModelError
 from waggle.policy.choose import choose, let_go, open_policy
 
 

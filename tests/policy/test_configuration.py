@@ -9,7 +9,7 @@ from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from policy.models import KINDS, make_model
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import configuration
 
 PLAIN = {

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from waggle.errors import MemoryShort, ModelError
+from waggle.core.errors import MemoryShort, ModelError
 from waggle.lab.shapes import SHAPES
 from waggle.policy import configuration, fit
 from waggle.policy.fit import Machine, Work

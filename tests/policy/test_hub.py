@@ -13,12 +13,12 @@ import pytest
 
 import waggle
 from policy.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
-from waggle import paths
-from waggle.errors import HubAway, ModelError, Stopped
+from waggle.core import paths
+from waggle.core.errors import HubAway, ModelError, Stopped
+from waggle.core.resumable_download import PIECE
 from waggle.policy import hub as hub_module
 from waggle.policy.cached import remove
 from waggle.policy.hub import fetch
-from waggle.resuming import PIECE
 
 NAME = "bees/tiny"
 WEIGHTS = random.Random(0).randbytes(8 * PIECE + 1234)

@@ -55,7 +55,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from policy.noisy import group
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import StepParams
 
@@ -91,7 +91,7 @@ import resource, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy.torch_policy import TorchPolicy
 
 small, large = map(Path, sys.argv[1:3])

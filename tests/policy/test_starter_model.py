@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from waggle import paths
+from waggle.core import paths
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier
 

@@ -8,8 +8,8 @@ import struct
 import pytest
 from tokenizers import Tokenizer, models
 
-from waggle import paths
-from waggle.errors import ModelError
+from waggle.core import paths
+from waggle.core.errors import ModelError
 from waggle.policy.tokenizer import load
 
 FAR = struct.pack("<II", 4, 0xFFFFF << 10)  # a tree of one branch, which leads out of it

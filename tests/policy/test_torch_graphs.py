@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from policy.models import KINDS, make_model
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy import torch_graphs
 from waggle.policy.torch_graphs import Compute, RecordedRows, Recording, Recordings
 from waggle.policy.torch_policy import TorchPolicy

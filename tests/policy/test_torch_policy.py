@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from policy.models import KINDS, as_transformers, make_model
-from waggle.errors import MemoryShort, ModelError
+from waggle.core.errors import MemoryShort, ModelError
 from waggle.policy import causal_lm, torch_packing, torch_product
 from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy

@@ -14,7 +14,7 @@ from transformers.optimization import Adafactor
 
 from policy.models import make_model
 from policy.test_torch_policy import STOP, batch_of, prompts, sample
-from waggle.errors import CheckpointError, ModelError
+from waggle.core.errors import CheckpointError, ModelError
 from waggle.policy import checkpoint, export, torch_optimisers, weights
 from waggle.policy.checkpoint import Saved
 from waggle.policy.micro_batches import halved, micro_batches

@@ -2,8 +2,8 @@
 
 import pytest
 
+from waggle.core.settings import Computer
 from waggle.protocol.footprint import formula, kwh, watts
-from waggle.settings import Computer
 
 TABLE = [
     (Computer(), 2, "cpu", 12.0, "2 cores, 6 W each"),

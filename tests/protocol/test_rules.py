@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from waggle.core.settings import When
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step, moment
-from waggle.settings import When
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
 OFF = When(only_on_power=False, not_full_screen=False, not_metered=False, below_celsius=0)

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from waggle.core.settings import When
 from waggle.protocol import events as e
 from waggle.protocol.rules import Readings, Wishes, decide, moment
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
-from waggle.settings import When
 
 READY = e.Ready(
     protocol=1,

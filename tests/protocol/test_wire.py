@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from waggle.errors import EngineError
+from waggle.core.errors import EngineError
 from waggle.protocol import commands, comparing, events, gatherings, models, person, sent, talking, trying, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State
 

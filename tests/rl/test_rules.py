@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from waggle.errors import SettingsError
+from waggle.core.errors import SettingsError
 from waggle.rl import dapo, dr_grpo, grpo, ppo
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.objective import Clip

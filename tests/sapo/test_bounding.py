@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab.attacks import PHRASE
 from waggle.policy.tokenizer import Tokenizer, load
 from waggle.policy.torch_policy import TorchPolicy

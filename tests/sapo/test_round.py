@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle.errors import CharterError, QuestionsTooLong, Stopped
+from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.lesson import external_draft

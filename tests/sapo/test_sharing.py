@@ -5,7 +5,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from waggle import paths
+from waggle.core import paths
 from waggle.engine.prepare import _seed
 from waggle.policy.tokenizer import Tokenizer, load
 from waggle.rl import grpo

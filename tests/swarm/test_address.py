@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import SwarmError, plain
+from waggle.core.errors import SwarmError, plain
 from waggle.swarm import address as addresses
 from waggle.swarm.address import is_address, own_port, peer_of
 from waggle.swarm.dht import load_hivemind

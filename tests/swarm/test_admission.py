@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from swarm.live import SOON, Ear, answered, be_of_use, fresh_identity, options, question_ids, serving, share
-from waggle.errors import CharterError, SwarmError
+from waggle.core.errors import CharterError, SwarmError
 from waggle.swarm import admission, directory
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import CERTIFICATE_BYTES, LIFETIME_S, MAX_LIFETIME_S, Admission

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swarm.live import fresh_identity
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, record
 from waggle.swarm.admission import CERTIFICATE_BYTES

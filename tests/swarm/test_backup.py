@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from swarm.live import fresh_identity
-from waggle.errors import IdentityError
+from waggle.core.errors import IdentityError
 from waggle.swarm import backup, identity
 
 WORDS = "correct horse battery"

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from swarm.live import fresh_identity
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import book, invite
 from waggle.swarm.book import Book, Entry
 from waggle.swarm.identity import PEER_ID_PREFIX, text_of

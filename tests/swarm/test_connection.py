@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from swarm.live import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import connection as connecting
 from waggle.swarm import known_peers
 from waggle.swarm.connection import PINGED, Connection, end

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from swarm.live import SOON, free_port, fresh_identity, options
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm.announcement import Announcement

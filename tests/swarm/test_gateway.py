@@ -19,10 +19,10 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from swarm.live import SOON, Ear, Start, answered, fresh_identity, options, question_ids, share
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import CharterError, SwarmError
+from waggle.core.settings import Settings, Swarm
 from waggle.engine import others
-from waggle.errors import CharterError, SwarmError
-from waggle.settings import Settings, Swarm
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, gates, gateway, light
 from waggle.swarm.admission import Admission, issue, new_key, public_of

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from swarm.live import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
-from waggle.errors import VerifierGone
+from waggle.core.errors import VerifierGone
 from waggle.lab import attacks
 from waggle.lab.attacks import Scene
 from waggle.swarm import gathering, record

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle import __version__
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import greeting
 from waggle.tasks.charter import PROTOCOL
 

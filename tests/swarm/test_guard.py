@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.live import fresh_identity
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory
 from waggle.swarm import guard as guards

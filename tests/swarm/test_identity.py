@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import IdentityError
+from waggle.core.errors import IdentityError
 from waggle.swarm import names
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of, verify
 

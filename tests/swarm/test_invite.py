@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import invite
 from waggle.swarm.identity import PEER_ID_PREFIX, text_of
 from waggle.swarm.invite import Invite

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from swarm.live import answered, question_ids
-from waggle.errors import BadRecord, VerifierError, VerifierGone
+from waggle.core.errors import BadRecord, VerifierError, VerifierGone
 from waggle.swarm import judging, record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity

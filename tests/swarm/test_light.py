@@ -3,7 +3,7 @@
 import pytest
 
 from swarm.live import Ear, options
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import light
 from waggle.swarm.admission import Admission
 from waggle.swarm.identity import Identity

@@ -11,7 +11,7 @@ import pytest
 
 from swarm.live import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
 from swarm.test_sheet import packed
-from waggle.errors import VerifierError
+from waggle.core.errors import VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting, sheet
 from waggle.swarm.announcement import Announcement

@@ -6,7 +6,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import record
 from waggle.swarm.record import Record
 from waggle.tasks.charter import Charter, first_swarm

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swarm.live import fresh_identity, options
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm.identity import Identity, text_of
 from waggle.swarm.seed import fetch_charter
 from waggle.tasks.charter import Charter

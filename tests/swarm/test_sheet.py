@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from swarm.live import fresh_identity
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import record, sheet
 from waggle.swarm.identity import Identity
 from waggle.swarm.sheet import Sheet

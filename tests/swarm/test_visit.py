@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from swarm.live import SOON, fresh_identity
-from waggle.errors import CharterError, SwarmError
+from waggle.core.errors import CharterError, SwarmError
 from waggle.swarm.dht import open_dht
 from waggle.swarm.identity import text_of
 from waggle.swarm.invite import MAX_SEEDS, Invite

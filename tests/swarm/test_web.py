@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from swarm.live import SOON, answered, free_port, fresh_identity, options, question_ids, share
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import seed
 from waggle.swarm.board import Board
 from waggle.swarm.node import SwarmNode

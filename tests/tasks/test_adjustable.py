@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.tasks import adjustable, audited, offered
 from waggle.tasks.charter import Specialty, check, decode, encode, first_swarm
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.lab.examination import catalogue
 from waggle.tasks import audited
 from waggle.tasks.audited import Audit, Finding, Heading

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.tasks import adjustable, audited
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
 

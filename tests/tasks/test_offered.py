@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.tasks import audited, charter, offered
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.verifier import Verifier

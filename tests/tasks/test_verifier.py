@@ -13,7 +13,7 @@ import pytest
 import reasoning_gym
 
 import waggle
-from waggle.errors import CharterError, VerifierGone
+from waggle.core.errors import CharterError, VerifierGone
 from waggle.tasks import child, wire
 from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Specialty, first_swarm

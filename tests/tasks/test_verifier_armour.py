@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import waggle
-from waggle.errors import CharterError, VerifierError, VerifierGone
+from waggle.core.errors import CharterError, VerifierError, VerifierGone
 from waggle.tasks import child, wire
 from waggle.tasks import verifier as verifying
 from waggle.tasks.armour import TRIPPED

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from waggle.errors import VerifierGone
+from waggle.core.errors import VerifierGone
 from waggle.tasks import verifier as verifying
 from waggle.tasks import wire
 from waggle.tasks.charter import first_swarm

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from waggle import paths
+from waggle.core import paths
 from waggle.policy import checkpoint
 from waggle.policy.weights import WEIGHTS
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import UNREADABLE
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE
 from waggle.protocol.rules import Wishes
 
 MAX_BYTES = 1000  # of the file: a few moments

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from waggle import settings
+from waggle.core import settings
+from waggle.core.settings import Settings, Value
 from waggle.engine.teller import Teller
 from waggle.protocol import events
-from waggle.settings import Settings, Value
 
 # All others, and the device, wait for the engine's next start.
 AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard", "swarm.my_answers")

@@ -8,10 +8,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.policy import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from waggle.core.errors import EngineError, WaggleError
+from waggle.core.paths import Home, is_private
 from waggle.engine import loopback
-from waggle.errors import EngineError, WaggleError
-from waggle.paths import Home, is_private
 from waggle.protocol import commands, events, wire
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent

@@ -5,9 +5,9 @@ import re
 import sys
 import time
 
-from waggle import paths, settings
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError
 from waggle.engine import control
-from waggle.errors import EngineError
 from waggle.protocol import commands, events
 from waggle.protocol.about_peer import about
 from waggle.protocol.sentence import sentence

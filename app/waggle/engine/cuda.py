@@ -6,29 +6,29 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import cuda_pack
-from waggle.cuda_pack import Pack
-from waggle.errors import CudaError
+from waggle.core import cuda_download
+from waggle.core.cuda_download import Pack
+from waggle.core.errors import CudaError
 
 SOURCE = "It comes from the Python package index, under the licences of PyTorch and NVIDIA."
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises CudaError."""
-    pack = cuda_pack.shipped()
-    if not cuda_pack.fits(pack):
+    pack = cuda_download.shipped()
+    if not cuda_download.fits(pack):
         title = "Only the installed Waggle for Linux on Intel and AMD processors takes CUDA in addition."
         raise CudaError(title, "Where pip installed Waggle, its torch brings CUDA along on Linux.")
-    return door(pack, cuda_pack.root(), arguments)
+    return door(pack, cuda_download.root(), arguments)
 
 
 def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
     """What was asked of a pack and the folder it is kept in."""
     if arguments.remove:
-        cuda_pack.remove(root)
+        cuda_download.remove(root)
         return _say("CUDA is removed. The engine computes on the processor from its next start.")
     if arguments.get:
-        cuda_pack.fetch(pack, root, Told(lines=arguments.stdio))
+        cuda_download.fetch(pack, root, Told(lines=arguments.stdio))
         return 0 if arguments.stdio else _say("CUDA is here. The engine uses it from its next start.")
     return _say(about(pack, root))
 
@@ -36,9 +36,9 @@ def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
 def about(pack: Pack, root: Path) -> str:
     """How it stands, in words."""
     sizes = f"{pack.size / 1e9:.1f} GB to download, {pack.unpacked / 1e9:.1f} GB on the disk"
-    match cuda_pack.standing(pack, root):
+    match cuda_download.standing(pack, root):
         case "here":
-            return f"CUDA for torch {pack.torch} is in {cuda_pack.folder_of(pack, root)}. `waggle cuda --remove` removes it."
+            return f"CUDA for torch {pack.torch} is in {cuda_download.folder_of(pack, root)}. `waggle cuda --remove` removes it."
         case "begun":
             return f"CUDA has come in part. `waggle cuda --get` goes on ({sizes} in all), `--remove` removes it."
         case "offered":

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from waggle.engine.asked import Asked
-from waggle.engine.control import AGAIN_SECONDS
-from waggle.errors import (
+from waggle.core.errors import (
     CharterError,
     CheckpointError,
     EngineError,
@@ -18,6 +16,8 @@ from waggle.errors import (
     SwarmError,
     WaggleError,
 )
+from waggle.engine.asked import Asked
+from waggle.engine.control import AGAIN_SECONDS
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
 from waggle.rl.batch import nothing

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import waggle
-from waggle import log, paths, settings
+from waggle.core import log, paths, settings
+from waggle.core.errors import WaggleError
+from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine import control, ctl, history, model
 from waggle.engine.readings import Reader
-from waggle.errors import WaggleError
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide
-from waggle.redacting import THIS_NODE, redacted
 from waggle.swarm import identity
 from waggle.tasks import charter
 from waggle.tasks.armour import Sandbox

@@ -5,9 +5,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from waggle import paths, settings
-from waggle.engine import keychain, model
-from waggle.errors import ExportError, TokenError
+from waggle.core import hub_token, paths, settings
+from waggle.core.errors import ExportError, TokenError
+from waggle.engine import model
 from waggle.policy import checkpoint, export
 
 
@@ -41,7 +41,7 @@ def newest(home: paths.Home, chosen: settings.Model) -> export.Exported:
 
 def _token(name: str) -> str:
     export.require_name(name)
-    token = keychain.stored()
+    token = hub_token.stored()
     if token is None:
-        raise TokenError("Pushing needs a token of yours.", f"{keychain.WHERE} Then store it with `waggle token`.")
+        raise TokenError("Pushing needs a token of yours.", f"{hub_token.WHERE} Then store it with `waggle token`.")
     return token

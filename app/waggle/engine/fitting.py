@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from waggle import paths, settings
-from waggle.engine import keychain
-from waggle.errors import ModelError
+from waggle.core import hub_token, paths, settings
+from waggle.core.errors import ModelError
+from waggle.core.settings import Settings
 from waggle.policy import choose, configuration, fit, hub
 from waggle.policy.configuration import Configuration
 from waggle.policy.fit import Fit, Machine, Work
 from waggle.policy.training import Method
-from waggle.settings import Settings
 
 STARTER_LONGEST = 24  # tokens: the longest answer to the starter's questions has 22
 LONGEST = 160  # of other models, who think before they answer
@@ -108,7 +107,7 @@ def _of_the_hub(name: str) -> Configuration:
         raise _Enough
 
     try:
-        hub.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=keychain.stored, examine=enough)
+        hub.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
     except _Enough:
         return found[0]
     raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")

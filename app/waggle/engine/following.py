@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from waggle.core.errors import EngineError
+from waggle.core.paths import Home
 from waggle.engine import control
 from waggle.engine.desk import Desk
 from waggle.engine.prepare import PARTS
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError
-from waggle.paths import Home
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot

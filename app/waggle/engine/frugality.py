@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import UNREADABLE
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE
 
 MOST = 4  # halvings: a sixteenth of what is usual
 MOST_PARTS = 1 << MOST

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from waggle.errors import Stopped
+from waggle.core.errors import Stopped
 
 SHORTEST_REST = 0.01  # seconds; less is saved up
 LONGEST_WORK = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step

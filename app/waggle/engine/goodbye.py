@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import msgspec
 
-from waggle import belongings, paths
-from waggle.belongings import KINDS, Belonging, Kind, Removed
+from waggle.core import paths, stored_data
+from waggle.core.errors import EngineError
+from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
 from waggle.engine import control
-from waggle.errors import EngineError
 from waggle.protocol.commands import Stop
 
 STOP_SECONDS = 30.0  # that an engine is given to finish its step
@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     with suppress(FileNotFoundError):  # nothing was ever kept there
         next(home.root.iterdir(), None)
     if arguments.remove is None:
-        sys.stdout.write(listing(belongings.found(home, paths.cache()), home))
+        sys.stdout.write(listing(stored_data.found(home, paths.cache()), home))
         return 0
     kinds = meant(arguments.remove, home)
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
         return 1
     _stop(home)
-    done = belongings.remove(home, paths.cache(), kinds)
+    done = stored_data.remove(home, paths.cache(), kinds)
     sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
     return 1 if any(one.spared for one in done) else 0
 
@@ -56,13 +56,13 @@ def chosen(words: str) -> frozenset[str]:
 
 def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
     """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
-    stays = belongings.kept(home)
+    stays = stored_data.kept(home)
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
 
 
 def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
     """Show the person at the terminal what goes, and ask."""
-    going = tuple(one for one in belongings.found(home, paths.cache()) if one.kind in kinds)
+    going = tuple(one for one in stored_data.found(home, paths.cache()) if one.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -102,7 +102,7 @@ def _size(number: float) -> str:
 
 def _stop(home: paths.Home) -> None:
     """Ask the engine of this home to leave, and wait until it has; raises EngineError where it does not."""
-    if not (belongings.is_home(home) and home.control.is_dir()):
+    if not (stored_data.is_home(home) and home.control.is_dir()):
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
         control.ask(home, Stop(id="goodbye"), STOP_SECONDS)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE, HistoryDamaged, HistoryError
+from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
 from waggle.protocol import events, person
 
 Told = TypeVar("Told")

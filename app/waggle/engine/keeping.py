@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from waggle.errors import CheckpointError, Stopped
+from waggle.core.errors import CheckpointError, Stopped
 from waggle.policy import checkpoint, journal
 from waggle.policy.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing

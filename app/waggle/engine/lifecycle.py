@@ -13,6 +13,8 @@ from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
+from waggle.core.errors import EngineError, VerifierError, WaggleError
+from waggle.core.settings import Value, When
 from waggle.engine.asked import Asked
 from waggle.engine.control import PAUSE_SECONDS
 from waggle.engine.desk import WayBack
@@ -24,14 +26,12 @@ from waggle.engine.swarms import Swarms
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.errors import EngineError, VerifierError, WaggleError
 from waggle.protocol import commands, events
 from waggle.protocol.person import Day
 from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.sent import SentMessage, SentTold
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.rl.batch import nothing
-from waggle.settings import Value, When
 from waggle.swarm.trust import Choice
 
 Part = TypeVar("Part")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import psutil
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.process_memory import held_by
+from waggle.core.settings import Computer
 from waggle.engine.gate import Gate
-from waggle.memory import held_by
 from waggle.policy import cached, checkpoint
 from waggle.policy.choose import Opened, threads_for, use_threads
 from waggle.rl.batch import nothing
-from waggle.settings import Computer
 
 NICENESS = {"lowest": 19, "low": 10, "normal": 0}
 GB = 1e9

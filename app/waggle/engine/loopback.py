@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from waggle import paths
+from waggle.core import paths
 
 HOST = "127.0.0.1"
 PATIENCE = 5.0  # seconds for the secret to come

@@ -19,7 +19,8 @@ from pathlib import Path
 from filelock import FileLock
 from msgspec import structs
 
-from waggle import paths, settings
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.engine import control, following, model, models, stdio, swarms
 from waggle.engine.asked import Asked
 from waggle.engine.choices import Choices
@@ -35,7 +36,6 @@ from waggle.engine.prepare import PARTS, Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import opened
 from waggle.engine.teller import Teller
-from waggle.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.policy.choose import let_go
 from waggle.protocol import events, wire
 from waggle.protocol.gatherings import StartedAgain

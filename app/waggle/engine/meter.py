@@ -6,11 +6,11 @@ Left out: what an earlier engine worked beside its rounds, of which the history 
 import time
 from collections.abc import Callable, Iterable
 
+from waggle.core.settings import Computer
 from waggle.policy.choose import threads_for
 from waggle.protocol.footprint import kwh, watts
 from waggle.protocol.person import Day
 from waggle.protocol.state import State
-from waggle.settings import Computer
 
 Local = Callable[[float], time.struct_time]
 

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.engine import keychain
+from waggle.core import hub_token, paths
+from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
+from waggle.core.settings import Model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
 from waggle.policy import checkpoint, hub
 from waggle.protocol import events
-from waggle.settings import Model
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
 LONGEST_PIECE = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
@@ -63,7 +62,7 @@ async def _downloaded(
     tell = _Progress(chosen.name, teller, gate, limit)
     warn = partial(_warn, teller)
     fetch = partial(
-        hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=keychain.stored, examine=examine, commit=commit
+        hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
     )  # fmt: skip
     away = partial(_tell_away, chosen.name, teller, patient)
     fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))

@@ -16,15 +16,15 @@ from typing import assert_never
 import msgspec
 from msgspec import structs
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
+from waggle.core.settings import Model, Settings, Value
 from waggle.engine import export as exporting
 from waggle.engine import model
 from waggle.engine.desk import OF_MODELS, OF_NEITHER, WayBack
-from waggle.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
 from waggle.protocol import models as told
-from waggle.settings import Model, Settings, Value
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
 NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import psutil
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.core.settings import Computer
 from waggle.engine import album
 from waggle.engine.limits import GB, memory_used
-from waggle.errors import EngineError
 from waggle.policy import checkpoint, configuration
 from waggle.policy.choose import Opened, open_policy, threads_for
 from waggle.policy.fit import BYTES, fast_precision, measure
 from waggle.policy.hub import WORDS
 from waggle.policy.training import Training
 from waggle.policy.weights import WEIGHTS
-from waggle.settings import Computer
 
 LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
 READY = 2  # weights that are made ready for answering stand beside those that were loaded

@@ -10,13 +10,13 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import CharterError, EngineError, SettingsError
+from waggle.core.settings import Settings
 from waggle.engine import telling
 from waggle.engine.teller import Teller
-from waggle.errors import CharterError, EngineError, SettingsError
 from waggle.protocol import comparing, events
 from waggle.protocol.sent import SentMessage
-from waggle.settings import Settings
 from waggle.swarm import admission, light, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.marks import Comparison

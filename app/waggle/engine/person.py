@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import IdentityError
 from waggle.engine.history import days_of
-from waggle.errors import IdentityError
 from waggle.protocol import commands, person
 from waggle.swarm import backup, identity, standings
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import waggle
-from waggle import paths
+from waggle.core import paths
+from waggle.core.settings import Computer, Settings
 from waggle.engine import album, fitting, keeping, model, others, swarms
 from waggle.engine.gate import Gate
 from waggle.engine.limits import Limits, make_room, share_of_time
@@ -31,7 +32,6 @@ from waggle.protocol.sent import SentMessage
 from waggle.rl import rules
 from waggle.rl.batch import nothing
 from waggle.sapo.round import Node, Rules
-from waggle.settings import Computer, Settings
 from waggle.swarm import identity
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.solo import SoloSwarm

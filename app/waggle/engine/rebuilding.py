@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waggle.core.errors import HistoryDamaged, HistoryError
+from waggle.core.settings import Model, Settings
 from waggle.engine.history import History
 from waggle.engine.teller import oldest_first
-from waggle.errors import HistoryDamaged, HistoryError
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State
-from waggle.settings import Model, Settings
 
 BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
 

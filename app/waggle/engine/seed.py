@@ -9,9 +9,9 @@ import signal
 import socket
 import sys
 
-from waggle import paths, settings
+from waggle.core import paths, settings
+from waggle.core.errors import SwarmError
 from waggle.engine import control, others
-from waggle.errors import SwarmError
 from waggle.swarm import admission, identity, seed
 from waggle.tasks.verifier import Verifier
 

@@ -10,8 +10,8 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
-from waggle import paths
-from waggle.errors import EngineError
+from waggle.core import paths
+from waggle.core.errors import EngineError
 from waggle.protocol import events, wire
 from waggle.protocol.commands import Stop
 from waggle.protocol.sentence import Sentence, sentence

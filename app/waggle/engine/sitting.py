@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from waggle.core.errors import CharterError
 from waggle.engine.gate import Gate
-from waggle.errors import CharterError
 from waggle.sapo import held_out
 from waggle.sapo.round import Node, Rules
 from waggle.swarm.node import SwarmNode

@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
+from waggle.core.settings import Settings, Web
 from waggle.engine import others
 from waggle.engine.desk import OF_NEITHER, OF_SWARMS, WayBack
 from waggle.engine.models import Again, Change
-from waggle.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.protocol import commands
 from waggle.protocol import gatherings as told
 from waggle.rl.batch import nothing
-from waggle.settings import Settings, Web
 from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway, own_port
 from waggle.swarm.book import Entry

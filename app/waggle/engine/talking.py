@@ -14,8 +14,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.moments import COOL, Moment, Moments
-from waggle.errors import EngineError, Stopped, WaggleError
 from waggle.policy import configuration
 from waggle.policy.tokenizer import Tokenizer
 from waggle.policy.tokenizer import load as load_tokenizer

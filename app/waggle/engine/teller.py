@@ -13,7 +13,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from waggle.belongings import RECORD
+from waggle.core.stored_data import RECORD
 from waggle.protocol import events, wire
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 

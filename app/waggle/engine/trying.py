@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from waggle.core.errors import EngineError
 from waggle.engine import telling
 from waggle.engine.moments import COOL, Moment, Moments
-from waggle.errors import EngineError
 from waggle.policy.training import Training
 from waggle.protocol import commands, trying
 from waggle.protocol.events import ShownCompletion

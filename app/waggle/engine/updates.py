@@ -17,8 +17,9 @@ from typing import Annotated
 
 import msgspec
 
-from waggle import __version__, paths, resuming
-from waggle.errors import UNREADABLE, UpdateError
+from waggle import __version__
+from waggle.core import paths, resumable_download
+from waggle.core.errors import UNREADABLE, UpdateError
 
 DOMAIN = b"waggle/updates/1\0"  # what this key signs is never mistaken for anything else
 MAX_BYTES = 256 * 1024
@@ -119,7 +120,7 @@ def fetch(url: str) -> bytes:
 
     if not url.startswith("https://"):
         raise UpdateError("The address of the list of versions is not https.", "Look where you got this Waggle.")
-    resuming.require_way_out(UpdateError)
+    resumable_download.require_way_out(UpdateError)
     content = b""
     try:
         with httpx2.stream("GET", url, timeout=SECONDS, follow_redirects=False) as response:

@@ -12,8 +12,8 @@ from typing import cast, get_args
 from PySide6.QtCore import QProcess, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from waggle import belongings, paths
-from waggle.errors import EngineError, WaggleError
+from waggle.core import paths, stored_data
+from waggle.core.errors import EngineError, WaggleError
 from waggle.gui import language, motion, signals
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -128,7 +128,7 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     one.release()
     if shell.said_goodbye:
-        belongings.tidy(home)  # the lock was the last thing in it
+        stored_data.tidy(home)  # the lock was the last thing in it
     elif shell.wanted_again is not None:
         _start_again(home, replace(arguments, overrides=choices.overrides), shell.wanted_again)
     return code

@@ -10,12 +10,12 @@ import pyqtgraph
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui import beside, series
 from waggle.gui.axis import Tick, axis_ticks, in_round, spacing
 from waggle.gui.look import Look
 from waggle.gui.series import Axis
 from waggle.gui.words import decimal, duration, one_line, percent, told, tr
-from waggle.interval import interval_of
 from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 

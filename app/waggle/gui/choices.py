@@ -8,11 +8,11 @@ import msgspec
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
-from waggle import settings
-from waggle.errors import SettingsError
+from waggle.core import settings
+from waggle.core.errors import SettingsError
+from waggle.core.settings import Settings, Value
 from waggle.protocol.commands import AnyCommand, ChangeSettings, new_id
 from waggle.protocol.state import State
-from waggle.settings import Settings, Value
 
 OWN = "window."  # of whoever looks, wherever the engine runs
 

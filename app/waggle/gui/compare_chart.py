@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import Chart, Label
 from waggle.gui.look import Look
 from waggle.gui.words import percent, tr
-from waggle.interval import interval_of
 from waggle.protocol.comparing import ScoreCurve
 
 

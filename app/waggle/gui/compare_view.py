@@ -6,10 +6,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Scrolled, card, column, empty, held, row, text
 from waggle.gui.words import figure, one_line, percent, tr
-from waggle.interval import interval_of
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State

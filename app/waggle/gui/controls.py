@@ -6,9 +6,9 @@ from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
 
+from waggle.core.settings import Value
 from waggle.gui import language
 from waggle.gui.look import Look
-from waggle.settings import Value
 
 CLOSED = 0.4  # of its colours has what cannot be changed now
 

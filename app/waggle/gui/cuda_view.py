@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import QFrame, QProgressBar
 
-from waggle import cuda_pack, paths
-from waggle.cuda_pack import Pack
-from waggle.errors import UNREADABLE
+from waggle.core import cuda_download, paths
+from waggle.core.cuda_download import Pack
+from waggle.core.errors import UNREADABLE
 from waggle.gui.line_process import LineProcess
 from waggle.gui.look import Look
 from waggle.gui.parts import Button, column, held, row, say_in, text
@@ -59,7 +59,7 @@ class CudaView(QFrame):
     @property
     def offered(self) -> bool:
         """Whether there is anything to show."""
-        return bool(cuda_pack.standing(self._pack, self._root))
+        return bool(cuda_download.standing(self._pack, self._root))
 
     def stop(self) -> None:
         """End a download; what has come is kept."""
@@ -69,7 +69,7 @@ class CudaView(QFrame):
     def show_standing(self, problem: str = "") -> None:
         """Redraw, with what went wrong, if anything."""
         down, disk = size(self._pack.size), size(self._pack.unpacked)
-        standing = cuda_pack.standing(self._pack, self._root)
+        standing = cuda_download.standing(self._pack, self._root)
         come = tr("Download %1").replace("%1", down)
         says, act = {
             "": ("", come),

@@ -4,6 +4,7 @@ import datetime
 
 from PySide6.QtWidgets import QFrame
 
+from waggle.core.settings import Settings
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import column, row, text
@@ -12,7 +13,6 @@ from waggle.gui.tally import of_day, tally
 from waggle.gui.words import decimal, duration, told, tr, whole_day
 from waggle.protocol.footprint import formula, kwh, watts
 from waggle.protocol.state import State
-from waggle.settings import Settings
 
 LAPTOP_WATTS = 30.0
 

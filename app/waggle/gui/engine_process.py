@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
-from waggle import paths
-from waggle.errors import EngineError
+from waggle.core import paths
+from waggle.core.errors import EngineError
 from waggle.gui.words import one_line
 from waggle.protocol import PROTOCOL, events, wire
 from waggle.protocol.commands import AnyCommand, Say, Stop

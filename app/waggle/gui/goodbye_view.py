@@ -7,9 +7,9 @@ import msgspec
 from PySide6.QtCore import QProcess, Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
-from waggle import belongings, paths
-from waggle.belongings import KEPT, Belonging, Kind, Removed
-from waggle.errors import UNREADABLE
+from waggle.core import paths, stored_data
+from waggle.core.errors import UNREADABLE
+from waggle.core.stored_data import KEPT, Belonging, Kind, Removed
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
 from waggle.gui.parts import Button, Line, Scrolled, column, empty, frame, held, row, rule, say_in, text
@@ -230,4 +230,4 @@ class Farewell(QWidget):
 
 def found_in(home: paths.Home) -> tuple[Belonging, ...]:
     """What is kept here now."""
-    return belongings.found(home, paths.cache())
+    return stored_data.found(home, paths.cache())

@@ -7,7 +7,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.redaction import redacted
 from waggle.gui import keys
 from waggle.gui.controls import Field
 from waggle.gui.copying import CopyButton
@@ -21,7 +22,6 @@ from waggle.gui.reading import Place, being_read
 from waggle.gui.report import names, report
 from waggle.gui.words import later, told, tr, visible
 from waggle.protocol.state import State
-from waggle.redacting import redacted
 
 KEYS = (
     ((keys.PAUSE,), later("Pause, or resume")), ((keys.FIND,), later("Find, in settings and log")),

@@ -6,7 +6,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
-from waggle import cuda_pack
+from waggle.core import cuda_download
 from waggle.gui import pausing
 from waggle.gui.copying import SAID_MS
 from waggle.gui.look import Look
@@ -165,7 +165,7 @@ class Hero(QFrame):
         if state.ready is not None:
             words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
-            offered = self._offered() if state.ready.device_reason == cuda_pack.OFFERED else ""
+            offered = self._offered() if state.ready.device_reason == cuda_download.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)
             set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, told(state.ready.device_reason)))))
         else:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
+from waggle.core.log import Discreet
 from waggle.gui.words import tip, visible
-from waggle.log import Discreet
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 

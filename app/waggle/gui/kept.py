@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import UNREADABLE
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from waggle import paths
+from waggle.core import paths
 
 Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two show where words are too long, and sides the wrong way
 NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own words

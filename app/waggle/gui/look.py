@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, 
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
-from waggle import paths
+from waggle.core import paths
 from waggle.gui import motion
 from waggle.gui.language import from_right
 

@@ -13,8 +13,8 @@ import msgspec
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from waggle.errors import UNREADABLE
-from waggle.paths import Home, is_private, put
+from waggle.core.errors import UNREADABLE
+from waggle.core.paths import Home, is_private, put
 
 WINDOWS = os.name == "nt"
 PATIENCE_MS = 2000  # until a window that is there is connected

@@ -5,12 +5,12 @@ import os
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from waggle.core.settings import Settings, profile_of, profiles
 from waggle.gui.look import Look
 from waggle.gui.parts import Line, Segments, row, set_tip
 from waggle.gui.welcome import PROFILE_WORDS, PROFILES
 from waggle.gui.words import tr
 from waggle.protocol.state import State
-from waggle.settings import Settings, profile_of, profiles
 
 
 def threads_of(settings: Settings, cores: int) -> int:

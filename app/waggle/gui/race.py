@@ -6,9 +6,9 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui import series
 from waggle.gui.words import duration, figure, percent, plural, told, tr, visible
-from waggle.interval import interval_of
 from waggle.protocol.race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]

@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QObject, Signal
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.gui.line_process import LineProcess
 from waggle.protocol import race
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from waggle import paths
-from waggle.errors import WaggleError
+from waggle.core import paths
+from waggle.core.errors import WaggleError
 from waggle.protocol import events, wire
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from waggle import __version__
+from waggle.core.redaction import THIS_NODE, redacted
 from waggle.gui.words import visible
 from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
-from waggle.redacting import THIS_NODE, redacted
 
 LINES = 200  # of the log
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle import cuda_pack
+from waggle.core import cuda_download
+from waggle.core.settings import Value
 from waggle.gui.choices import Choices
 from waggle.gui.controls import Field
 from waggle.gui.cuda_view import CudaView
@@ -19,7 +20,6 @@ from waggle.gui.resting import awaited
 from waggle.gui.settings_rows import PARTS, Part, Row, control, is_wide
 from waggle.gui.words import plural, tr
 from waggle.protocol.state import State
-from waggle.settings import Value
 
 ABOVE = 60  # what is gone to does not stand at the very edge
 
@@ -119,9 +119,9 @@ class SettingsPage(Page):
         self._cards = [PartCard(look, part, choices, self._first(part)) for part in PARTS]
         self.privacy = Privacy(look)
         self.privacy.commanded.connect(self.commanded)
-        pack = cuda_pack.shipped()
-        offers = cuda_pack.fits(pack) and not choices.far  # a card of this computer
-        self.cuda = CudaView(look, pack, cuda_pack.root()) if offers else None
+        pack = cuda_download.shipped()
+        offers = cuda_download.fits(pack) and not choices.far  # a card of this computer
+        self.cuda = CudaView(look, pack, cuda_download.root()) if offers else None
         self._none = text(look, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
         self._broken = card(row(Sign(look, "warn", "bad"), (text(look, words, "body", wrap=True), 1)), pad=16)

@@ -4,13 +4,13 @@ import sys
 
 import msgspec
 
+from waggle.core.settings import Value
 from waggle.gui import motion
 from waggle.gui.controls import Field, Number, Picker, Switch
 from waggle.gui.language import NAMES, manner
 from waggle.gui.look import Look
 from waggle.gui.week import Week
 from waggle.gui.words import later, tr
-from waggle.settings import Value
 
 
 class Toggle(msgspec.Struct, frozen=True):

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
-from waggle import paths
-from waggle.belongings import Kind
-from waggle.errors import SettingsError
+from waggle.core import paths
+from waggle.core.errors import SettingsError
+from waggle.core.settings import Settings, Value
+from waggle.core.stored_data import Kind
 from waggle.gui import kept, language, notices, tray
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current
@@ -23,7 +24,6 @@ from waggle.gui.window import Window
 from waggle.gui.words import tr
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
-from waggle.settings import Settings, Value
 
 Source = EngineProcess | Replay
 FRAME = QSize(16, 96)  # a window's own, and the task bar of a system that does not say what it takes

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
+from waggle.core.paths import for_us
 from waggle.gui.files import file_dialog
 from waggle.gui.look import Look
 from waggle.gui.models_view import ModelsView
@@ -23,7 +24,6 @@ from waggle.gui.swarm_views import Invitation, Sheet, as_answered, as_created, a
 from waggle.gui.try_view import TryView
 from waggle.gui.typed import take_along
 from waggle.gui.words import later, one_line, plural, told, tr, visible
-from waggle.paths import for_us
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
 from waggle.protocol.gatherings import SwarmShown
 from waggle.protocol.state import State

@@ -4,10 +4,10 @@ from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
 
+from waggle.core.settings import Value
 from waggle.gui.look import Look
 from waggle.gui.paint import Painted
 from waggle.gui.words import later, tr
-from waggle.settings import Value
 
 DAYS = (later("Monday"), later("Tuesday"), later("Wednesday"), later("Thursday"), later("Friday"), later("Saturday"),
         later("Sunday"))  # fmt: skip

@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
+from waggle.core.settings import Value, profiles
 from waggle.gui import keys, tray
 from waggle.gui.controls import Field, Switch
 from waggle.gui.dance import Dance
@@ -17,7 +18,6 @@ from waggle.gui.paint import Painted, Sign
 from waggle.gui.parts import FLUSH, Button, Scrolled, Segments, announce, column, frame, held, restyle, row, say_in, text
 from waggle.gui.swarms import is_invite
 from waggle.gui.words import later, plural, told, tr
-from waggle.settings import Value, profiles
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
 SWARM = 2  # the step

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
+from waggle.core.settings import Value
 from waggle.gui.controls import Switch
 from waggle.gui.look import Look
 from waggle.gui.paint import Sign
@@ -17,7 +18,6 @@ from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.rules import Rule, Tick
 from waggle.protocol.sentence import Sentence
 from waggle.protocol.state import State
-from waggle.settings import Value
 
 OFF: dict[Rule, tuple[str, Value]] = {
     "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),

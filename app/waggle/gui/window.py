@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from waggle import paths
+from waggle.core import paths
 from waggle.gui import keys
 from waggle.gui.choices import Choices
 from waggle.gui.current import Current

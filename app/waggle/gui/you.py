@@ -7,8 +7,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
-from waggle import paths
-from waggle.belongings import kept
+from waggle.core import paths
+from waggle.core.stored_data import kept
 from waggle.gui.energy import EnergyCard
 from waggle.gui.files import ended, file_dialog
 from waggle.gui.folding import Even, Folding

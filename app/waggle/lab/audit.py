@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 from tqdm import tqdm
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import hostile_texts
 from waggle.lab.examination import ENDED, CannotBeMade, Room, catalogue
 from waggle.tasks import wire

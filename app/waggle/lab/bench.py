@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import bench_report, here, lines
 from waggle.lab.amounts import whole
 from waggle.lab.bench_cells import CELLS, EQUAL

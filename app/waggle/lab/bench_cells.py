@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab import shapes
 from waggle.policy.training import Method, Precision, Training
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.errors import WaggleError
+from waggle.core.errors import WaggleError
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import ATTACKS, Attack, Scene, poison
 from waggle.swarm import identity as identities

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from waggle import paths
-from waggle.errors import UNREADABLE, LabError
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE, LabError
 from waggle.lab.victim import Victim
 from waggle.protocol.state import STAGES
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab import here, lines
 from waggle.lab.amounts import real, whole
 from waggle.lab.scale_real import Believing, made_up

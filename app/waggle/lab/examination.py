@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.tasks import wire
 from waggle.tasks.child import Child
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import decoders, here, lines
 from waggle.lab.amounts import real
 

@@ -12,7 +12,7 @@ import msgspec
 import torch
 from tqdm import tqdm
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab import here
 from waggle.lab.amounts import whole
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE, LabError
+from waggle.core.errors import UNREADABLE, LabError
 
 Line = TypeVar("Line")
 

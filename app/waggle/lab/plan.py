@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather

@@ -15,8 +15,8 @@ from contextlib import suppress
 
 import psutil
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab.results import Key
 from waggle.lab.trial import Setup, Trial, origin_of
 from waggle.policy.choose import is_apple_silicon

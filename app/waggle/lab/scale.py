@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.amounts import real
 from waggle.lab.scale_simulated import Cost, simulate
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 
 QWEN: dict[str, Any] = {
     "vocab_size": 151_936, "rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},

@@ -19,13 +19,13 @@ import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.process_memory import held_by
 from waggle.lab.attacks import PHRASE
 from waggle.lab.besiegers import ALL, NONE, POISON, Orders, besiege
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
-from waggle.memory import held_by
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.sapo import held_out

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.rl.noise import generator
 from waggle.swarm.pool import CAPACITY, Pool
 from waggle.tasks.charter import Charter

@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab import starter_tokenizer
 from waggle.lab.amounts import real
 from waggle.lab.starter_measure import Score, measure, sampling, table

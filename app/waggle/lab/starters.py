@@ -16,8 +16,8 @@ import msgspec
 import torch
 from tokenizers import Tokenizer
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import starter
 from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, say

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 from tqdm import tqdm
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import plan, report
 from waggle.lab.comparison import SETTINGS
 from waggle.lab.plan import Study

@@ -20,8 +20,8 @@ import numpy as np
 import psutil
 from msgspec.structs import replace
 
-from waggle import paths
-from waggle.errors import CheckpointError, LabError
+from waggle.core import paths
+from waggle.core.errors import CheckpointError, LabError
 from waggle.lab import calm, lines
 from waggle.lab.amounts import real, whole
 from waggle.lab.victim import Victim, database_is_whole, recorded

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog

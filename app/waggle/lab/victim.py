@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from waggle import paths
-from waggle.errors import EngineError, LabError
+from waggle.core import paths
+from waggle.core.errors import EngineError, LabError
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import AnyEvent, State, apply
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import torch
 
-from waggle import paths
-from waggle.errors import LabError
+from waggle.core import paths
+from waggle.core.errors import LabError
 from waggle.lab import here, starters
 from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Key, Run

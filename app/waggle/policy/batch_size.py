@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy.micro_batches import halved, micro_batches
 from waggle.policy.training import Training
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, Written, nothing

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy.configuration import table_in
 from waggle.tasks import wire
 from waggle.tasks.child import Child

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from waggle.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
-from waggle.paths import flush
+from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
+from waggle.core.paths import flush
 from waggle.policy import weights
 from waggle.policy.training import Method, Training
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
-from waggle import cuda_pack
-from waggle.errors import ModelError
+from waggle.core import cuda_download
+from waggle.core.errors import ModelError
 from waggle.policy import configuration
 from waggle.policy.tokenizer import Tokenizer
 from waggle.policy.tokenizer import load as load_tokenizer
@@ -158,7 +158,7 @@ def _torch_device(wanted: str) -> tuple[str, str]:
     if hasattr(torch, "xpu") and torch.xpu.is_available():
         problem = _torch_problem("xpu")
         return ("cpu", f"the Intel GPU cannot be used: {problem}") if problem else ("xpu", "an Intel GPU was found")
-    return "cpu", cuda_pack.reason() or "no supported GPU was found, which is normal"
+    return "cpu", cuda_download.reason() or "no supported GPU was found, which is normal"
 
 
 def _torch_problem(device: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
 ROPES = ("default", "linear", "llama3")

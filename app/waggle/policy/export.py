@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from waggle.errors import ExportError
+from waggle.core.errors import ExportError
 from waggle.policy import adapters, configuration, weights
 from waggle.policy.checkpoint import ADAPTERS, Saved
 from waggle.policy.hub import WORDS, model_of

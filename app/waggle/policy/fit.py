@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy.adapters import RANK
 from waggle.policy.batch_size import PASS_BYTES
 from waggle.policy.configuration import Configuration

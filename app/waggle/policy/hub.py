@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from waggle import paths, resuming
-from waggle.errors import UNREADABLE, HubAway, ModelError
+from waggle.core import paths, resumable_download
+from waggle.core.errors import UNREADABLE, HubAway, ModelError
 from waggle.policy import configuration
 from waggle.policy.cached import UNFINISHED, lock_of
 from waggle.policy.weights import INDEX, WEIGHTS
@@ -121,7 +121,7 @@ def fetch(
     from filelock import FileLock, Timeout
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    resuming.require_way_out(ModelError)
+    resumable_download.require_way_out(ModelError)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -224,7 +224,7 @@ class _Download:
         part = self._model.unfinished / f"{file.name}.part"
         others = self._here - (part.stat().st_size if part.is_file() else 0)
         for _ in range(2):
-            resuming.fetch(part, file.size, partial(self._asked, file, commit), partial(self._tell, others))
+            resumable_download.fetch(part, file.size, partial(self._asked, file, commit), partial(self._tell, others))
             if _is_whole(part, file):
                 self._here = others + file.size
                 os.replace(part, part.with_name(file.name))

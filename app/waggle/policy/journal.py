@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 import zstandard
 
-from waggle.errors import UNREADABLE
-from waggle.paths import flush
+from waggle.core.errors import UNREADABLE
+from waggle.core.paths import flush
 from waggle.policy.checkpoint import Saved, is_of
 from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams, nothing
 from waggle.rl.objective import Clip

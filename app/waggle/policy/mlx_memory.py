@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import mlx.core as mx
 
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 
 
 @contextlib.contextmanager

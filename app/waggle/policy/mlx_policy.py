@@ -11,7 +11,7 @@ from pathlib import Path
 import mlx.core as mx
 import numpy as np
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import mlx_head
 from waggle.policy.batch_size import BatchSize
 from waggle.policy.checkpoint import Arrays

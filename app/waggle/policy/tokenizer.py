@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import tokenizers
 
-from waggle.errors import ModelError, WaggleError
+from waggle.core.errors import ModelError, WaggleError
 from waggle.policy.chat import Chat
 from waggle.policy.chat import read as read_chat
 from waggle.policy.configuration import table_in

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 from waggle.policy.torch_decoding import TorchRows
 from waggle.policy.torch_memory import give_back_on_cards, memory_errors
 

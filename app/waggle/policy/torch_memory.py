@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from waggle.errors import MemoryShort
+from waggle.core.errors import MemoryShort
 
 # In a RuntimeError of some kind. For what it cannot compute at all, oneDNN could not create "a primitive descriptor".
 SHORT = re.compile(

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.optim.adamw import adamw
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits

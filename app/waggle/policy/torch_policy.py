@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import torch_head, torch_optimisers
 from waggle.policy.batch_size import BatchSize
 from waggle.policy.causal_lm import CausalLM

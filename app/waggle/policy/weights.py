@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy.configuration import ANOTHER, EMBEDDING, HEAD, table_in
 
 Array = NDArray[np.float32]

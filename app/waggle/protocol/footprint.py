@@ -3,7 +3,7 @@
 energy = time contributed x watts;  watts = your own figure, else busy cores x 6 W, or 120 W for a graphics processor
 """
 
-from waggle.settings import Computer
+from waggle.core.settings import Computer
 
 CORE_WATTS = 6.0  # of one busy core of a desktop or laptop; a rough middle
 GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's own

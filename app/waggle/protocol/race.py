@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.errors import UNREADABLE, LabError
+from waggle.core.errors import UNREADABLE, LabError
 from waggle.protocol.events import Count, Share
 
 Lane = Literal["alone", "sharing"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.settings import When
+from waggle.core.settings import When
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from waggle.core.settings import Settings
 from waggle.protocol import comparing as c
 from waggle.protocol import events as e
 from waggle.protocol import gatherings as g
@@ -17,7 +18,6 @@ from waggle.protocol import sent as s
 from waggle.protocol import talking as k
 from waggle.protocol import trying as t
 from waggle.protocol.rules import Decision
-from waggle.settings import Settings
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # of the largest charter

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.errors import UNREADABLE, EngineError
+from waggle.core.errors import UNREADABLE, EngineError
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 

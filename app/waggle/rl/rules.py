@@ -1,6 +1,6 @@
 """The update rules there are, by name."""
 
-from waggle.errors import SettingsError
+from waggle.core.errors import SettingsError
 from waggle.rl import dapo, dr_grpo, grpo, ppo
 from waggle.rl.rule import Rule
 

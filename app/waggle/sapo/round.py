@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import CharterError, QuestionsTooLong
+from waggle.core.errors import CharterError, QuestionsTooLong
 from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing

@@ -9,7 +9,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm.identity import peer_id_of
 
 PORTS = 65_535

@@ -15,8 +15,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waggle import paths
-from waggle.errors import SwarmError
+from waggle.core import paths
+from waggle.core.errors import SwarmError
 from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"

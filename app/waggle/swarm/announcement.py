@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.swarm import record
 from waggle.swarm.admission import CERTIFICATE_BYTES
 from waggle.swarm.identity import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify

@@ -15,8 +15,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from waggle import paths
-from waggle.errors import IdentityError
+from waggle.core import paths
+from waggle.core.errors import IdentityError
 from waggle.swarm import identity
 from waggle.swarm.identity import Identity, name_of, text_of
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from waggle import paths
-from waggle.errors import UNREADABLE, SwarmError
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE, SwarmError
 from waggle.swarm.address import is_address, is_gateway
 from waggle.swarm.invite import MAX_GATEWAYS, MAX_SEEDS
 

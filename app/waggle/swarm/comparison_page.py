@@ -2,7 +2,7 @@
 
 from html import escape
 
-from waggle.interval import interval_of
+from waggle.core.confidence_interval import interval_of
 from waggle.swarm.marks import Comparison, Curve, Entrant, Point
 from waggle.tasks.exam import QUESTIONS
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import known_peers
 from waggle.swarm.address import is_address, own_port, peer_of
 from waggle.swarm.dht import Connected, Dht, PeerAway, Pong, open_dht

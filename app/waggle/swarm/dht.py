@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from waggle.errors import SwarmError
-from waggle.memory import held_by
+from waggle.core.errors import SwarmError
+from waggle.core.process_memory import held_by
 from waggle.swarm import relaying
 from waggle.swarm.address import peer_of
 from waggle.swarm.guard import Guard, unpacked

@@ -19,7 +19,7 @@ import msgspec
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm.admission import Admission
 from waggle.swarm.dht import PeerAway

@@ -19,7 +19,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement as announcements
 from waggle.swarm import greeting
 from waggle.swarm.admission import CERTIFICATE_BYTES, Admission

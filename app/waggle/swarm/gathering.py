@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from waggle.errors import BadRecord, VerifierError
+from waggle.core.errors import BadRecord, VerifierError
 from waggle.swarm import announcement as announcements
 from waggle.swarm import directory, greeting
 from waggle.swarm.admission import Admission

@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 import msgspec
 
 from waggle import __version__
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.swarm import announcement
 from waggle.tasks.charter import PROTOCOL
 

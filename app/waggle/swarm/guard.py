@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol
 
-from waggle.errors import BadRecord
+from waggle.core.errors import BadRecord
 from waggle.swarm import announcement, directory
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import PEER_ID_BYTES

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from waggle.errors import IdentityError
+from waggle.core.errors import IdentityError
 from waggle.swarm.names import ADJECTIVES, CREATURES
 
 PEER_ID_BYTES = 38

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm.address import is_address, is_gateway
 
 MAX_CHARACTERS = 4096

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
+from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record

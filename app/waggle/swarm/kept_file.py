@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from waggle import paths
-from waggle.errors import UNREADABLE
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE
 
 T = TypeVar("T")
 

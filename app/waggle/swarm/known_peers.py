@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import UNREADABLE
+from waggle.core import paths
+from waggle.core.errors import UNREADABLE
 from waggle.swarm.identity import text_of
 from waggle.swarm.sources import source_of
 

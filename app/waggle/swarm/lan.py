@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm.address import is_address
 from waggle.swarm.dht import EVERYWHERE
 from waggle.swarm.identity import text_of

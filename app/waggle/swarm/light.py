@@ -14,8 +14,8 @@ import httpx2
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
-from waggle.errors import CharterError, SwarmError
-from waggle.resuming import require_way_out
+from waggle.core.errors import CharterError, SwarmError
+from waggle.core.resumable_download import require_way_out
 from waggle.swarm import greeting
 from waggle.swarm.address import is_gateway
 from waggle.swarm.admission import Admission

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from waggle.errors import BadRecord, CharterError, VerifierError, VerifierGone
+from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.swarm import marks_kept, sheet
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import Announcement

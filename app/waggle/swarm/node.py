@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import admission, greeting, record, standings
 from waggle.swarm.admission import Admission
 from waggle.swarm.announcement import MAX_BITS

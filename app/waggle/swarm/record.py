@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import zstandard
 
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.group import Author, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at

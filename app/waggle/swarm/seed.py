@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from waggle.errors import CharterError, SwarmError
+from waggle.core.errors import CharterError, SwarmError
 from waggle.swarm import greeting, light
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import zstandard
 
-from waggle.errors import UNREADABLE, BadRecord
+from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.swarm import record
 from waggle.swarm.admission import CERTIFICATE_BYTES
 from waggle.swarm.announcement import Digest, PeerId

@@ -19,7 +19,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import announcement, guard
 from waggle.swarm.identity import is_peer_id
 

@@ -7,7 +7,8 @@ import functools
 import tomllib
 from html import escape
 
-from waggle import __version__, paths
+from waggle import __version__
+from waggle.core import paths
 from waggle.swarm import comparison_page
 from waggle.swarm.board import Member, Model, Specialty, Status
 

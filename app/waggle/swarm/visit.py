@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from waggle.errors import CharterError, SwarmError
+from waggle.core.errors import CharterError, SwarmError
 from waggle.swarm import directory, identity
 from waggle.swarm.address import peer_of
 from waggle.swarm.admission import Admission

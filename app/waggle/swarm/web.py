@@ -20,7 +20,7 @@ from websockets.frames import Frame
 from websockets.http11 import Request, Response
 from websockets.protocol import Event
 
-from waggle.errors import SwarmError
+from waggle.core.errors import SwarmError
 from waggle.swarm import status_page
 from waggle.swarm.board import Status
 from waggle.swarm.gateway import MAX_MESSAGE

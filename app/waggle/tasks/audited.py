@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import CharterError
+from waggle.core import paths
+from waggle.core.errors import CharterError
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True):

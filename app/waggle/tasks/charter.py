@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from waggle.errors import UNREADABLE, CharterError
+from waggle.core.errors import UNREADABLE, CharterError
 from waggle.tasks import adjustable, audited
 from waggle.tasks.adjustable import Setting
 

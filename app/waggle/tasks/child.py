@@ -16,8 +16,8 @@ import msgspec
 import psutil
 
 import waggle
-from waggle import paths
-from waggle.memory import held_by
+from waggle.core import paths
+from waggle.core.process_memory import held_by
 from waggle.tasks import wire
 from waggle.tasks.armour import MEMORY_BYTES, TRIPPED
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import CharterError
+from waggle.core import paths
+from waggle.core.errors import CharterError
 from waggle.tasks.adjustable import Setting
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, check
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from waggle.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
+from waggle.core.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import wire
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Charter, other_questions

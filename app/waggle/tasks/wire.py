@@ -5,7 +5,7 @@ from typing import IO, Annotated, TypeVar
 
 import msgspec
 
-from waggle.errors import UNREADABLE
+from waggle.core.errors import UNREADABLE
 from waggle.tasks.armour import Sandbox
 from waggle.tasks.charter import Specialty
 from waggle.tasks.group import Verdict

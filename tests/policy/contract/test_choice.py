@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import waggle
-from waggle import paths
-from waggle.errors import ModelError
+from waggle.core import paths
+from waggle.core.errors import ModelError
 from waggle.policy import choose as choosing
 from waggle.policy.choose import choose
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from policy.contract.groups import batches, reference, true_logprobs
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 
 EMBEDDING, WHOLE, INDEX = "model.embed_tokens.weight", "model.safetensors", "model.safetensors.index.json"
 

@@ -8,7 +8,7 @@ import pytest
 from policy.contract.backends import BACKENDS
 from policy.contract.groups import PAD, batches, error, gradient, true_gradient
 from policy.models import KINDS
-from waggle.errors import MemoryShort, Stopped
+from waggle.core.errors import MemoryShort, Stopped
 from waggle.rl.batch import GroupBatch, StepParams
 from waggle.rl.objective import Clip, clipped, clipped_objective
 

@@ -7,7 +7,7 @@ import pytest
 
 from policy.contract.backends import BACKENDS
 from policy.contract.groups import batches, prompts, sample
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import adapters
 from waggle.policy.checkpoint import Saved, load_newest, save
 from waggle.rl.batch import StepParams

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from policy.contract.backends import BACKENDS
 from policy.contract.groups import STOP, batches, prompts, reference, sample, true_logprobs
 from policy.models import KINDS
-from waggle.errors import ModelError
+from waggle.core.errors import ModelError
 from waggle.policy import decoding
 from waggle.rl.batch import SampleParams, Written
 from waggle.rl.noise import uniforms

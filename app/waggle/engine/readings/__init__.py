@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import psutil
 
+from waggle.core.settings import When
 from waggle.protocol.rules import Readings, plain_name
-from waggle.settings import When
 
 Answer = TypeVar("Answer")
 NETWORK_SECONDS = 20.0  # asking about the network costs a process

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 
 ROOMS = {
     "announcement": "swarm",

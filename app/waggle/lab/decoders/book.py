@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.lab.decoders import Decoder
 from waggle.lab.results import Aha, Book, Key, Run
 

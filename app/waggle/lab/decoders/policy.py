@@ -12,7 +12,7 @@ import zstandard
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models
 
-from waggle.errors import CheckpointError, ModelError
+from waggle.core.errors import CheckpointError, ModelError
 from waggle.lab.decoders import Decoder
 from waggle.policy import checkpoint as checkpoints
 from waggle.policy import configuration as configurations

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from waggle.errors import EngineError
+from waggle.core.errors import EngineError
 from waggle.lab.decoders import Decoder
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import settings as chosen
-from waggle.errors import SettingsError
+from waggle.core import settings as chosen
+from waggle.core.errors import SettingsError
 from waggle.lab.decoders import Decoder
 
 SEEDS = (

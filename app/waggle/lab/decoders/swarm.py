@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from waggle.errors import UNREADABLE, BadRecord, SwarmError
+from waggle.core.errors import UNREADABLE, BadRecord, SwarmError
 from waggle.lab.decoders import Decoder
 from waggle.lab.decoders.swarm_files import NOW, owner
 from waggle.swarm import address as addresses

@@ -9,7 +9,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waggle.errors import IdentityError, SwarmError
+from waggle.core.errors import IdentityError, SwarmError
 from waggle.lab.decoders import Decoder
 from waggle.swarm import address as addresses
 from waggle.swarm import backup as backups

@@ -4,7 +4,7 @@ import contextlib
 import io
 from pathlib import Path
 
-from waggle.errors import CharterError
+from waggle.core.errors import CharterError
 from waggle.lab.decoders import Decoder
 from waggle.tasks import charter as charters
 from waggle.tasks import wire

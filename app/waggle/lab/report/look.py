@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from waggle import paths
+from waggle.core import paths
 from waggle.lab.comparison import CONFIGURATIONS
 
 HEATS = 8  # steps of tint in a table

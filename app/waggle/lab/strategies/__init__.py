@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from waggle.errors import LabError
+from waggle.core.errors import LabError
 from waggle.sapo.sharing import Sharing
 
 

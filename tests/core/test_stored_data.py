@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from waggle import belongings, paths
-from waggle.belongings import KINDS
+from waggle.core import paths, stored_data
+from waggle.core.stored_data import KINDS
 
 HASH = "0123456789abcdef" * 4
 FILES = {
@@ -64,7 +64,7 @@ def _write(path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [*FILES.items(), *RARE.items()])
 def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
     _write(home.root / name)
-    listed = {path.relative_to(home.root).as_posix(): one.kind for one in belongings.found(home, tmp_path / "none")
+    listed = {path.relative_to(home.root).as_posix(): one.kind for one in stored_data.found(home, tmp_path / "none")
               for path in one.files}  # fmt: skip
     assert listed[name] == kind
 
@@ -72,19 +72,19 @@ def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
 @pytest.mark.parametrize("name", ["bench/cells.jsonl", "churn.jsonl", "fuzz/x/1", "lab/starter/config.json", "shapes/x"])
 def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
     _write(tmp_path / "cache" / name)
-    (one,) = belongings.found(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
+    (one,) = stored_data.found(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
     assert (one.kind, one.files) == ("cache", (tmp_path / "cache" / name,))
 
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
-    found = {one.kind: one for one in belongings.found(home, tmp_path / "cache")}
+    found = {one.kind: one for one in stored_data.found(home, tmp_path / "cache")}
     assert (found["identity"].size, found["checkpoints"].size, found["models"].size) == (200, 500, 100)
     assert "cache" not in found
-    assert belongings.found(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
+    assert stored_data.found(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
 
 
 def test_exactly_what_was_chosen_is_removed(home, tmp_path):
-    done = belongings.remove(home, tmp_path / "cache", ["checkpoints", "log"])
+    done = stored_data.remove(home, tmp_path / "cache", ["checkpoints", "log"])
     assert [(one.kind, one.files, one.size, one.spared) for one in done] == [("checkpoints", 5, 500, ()), ("log", 2, 200, ())]
     left = {path.relative_to(home.root).as_posix() for path in home.root.rglob("*") if path.is_file()}
     assert left == {name for name, kind in FILES.items() if kind not in ("checkpoints", "log")}
@@ -93,7 +93,7 @@ def test_exactly_what_was_chosen_is_removed(home, tmp_path):
 
 
 def test_choosing_everything_leaves_not_even_the_folders(home, tmp_path):
-    belongings.remove(home, tmp_path / "cache", KINDS)
+    stored_data.remove(home, tmp_path / "cache", KINDS)
     assert not home.root.exists()
     assert not (tmp_path / "cache").exists()
 
@@ -102,9 +102,9 @@ def test_what_waggle_did_not_write_is_neither_listed_nor_removed(home, tmp_path)
     mine = [home.root / name for name in THEIRS]
     for path in mine:
         _write(path)
-    listed = [path for one in belongings.found(home, tmp_path / "cache") for path in one.files]
+    listed = [path for one in stored_data.found(home, tmp_path / "cache") for path in one.files]
     assert not set(mine) & set(listed)
-    belongings.remove(home, tmp_path / "cache", KINDS)
+    stored_data.remove(home, tmp_path / "cache", KINDS)
     assert all(path.exists() for path in mine)
 
 
@@ -115,21 +115,21 @@ def test_in_a_folder_where_waggle_never_worked_nothing_is_its_own_whatever_it_is
         _write(project.root / name)
     (project.root / "album/to be sorted").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert belongings.found(project, tmp_path / "none") == ()
-    assert belongings.remove(project, tmp_path / "none", KINDS) == ()
+    assert stored_data.found(project, tmp_path / "none") == ()
+    assert stored_data.remove(project, tmp_path / "none", KINDS) == ()
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_what_was_left_of_a_home_is_found_and_removed_another_time(home, tmp_path):
-    belongings.remove(home, tmp_path / "cache", ["identity", "settings"])
-    assert [one.kind for one in belongings.found(home, tmp_path / "none")] == [
+    stored_data.remove(home, tmp_path / "cache", ["identity", "settings"])
+    assert [one.kind for one in stored_data.found(home, tmp_path / "none")] == [
         "checkpoints",
         "history",
         "record",
         "swarms",
         "log",
     ]
-    belongings.remove(home, tmp_path / "cache", KINDS)
+    stored_data.remove(home, tmp_path / "cache", KINDS)
     assert not home.root.exists()
 
 
@@ -146,9 +146,9 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
         link.rmdir()
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside)
-    size = sum(one.size for one in belongings.found(home, tmp_path / "cache"))
+    size = sum(one.size for one in stored_data.found(home, tmp_path / "cache"))
     assert size < 100 * len(FILES) + 200, "what a link leads to is not counted"
-    belongings.remove(home, tmp_path / "cache", KINDS)
+    stored_data.remove(home, tmp_path / "cache", KINDS)
     assert sorted(path.name for path in outside.rglob("*") if path.is_file()) == [
         "history.sqlite", "model.safetensors", "waggle.log",
     ]  # fmt: skip
@@ -157,17 +157,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_home_that_a_person_put_elsewhere_by_a_link_is_found(home, tmp_path):
     (tmp_path / "short").symlink_to(home.root)
-    found = belongings.found(paths.Home(tmp_path / "short"), tmp_path / "none")
+    found = stored_data.found(paths.Home(tmp_path / "short"), tmp_path / "none")
     assert sum(len(one.files) for one in found) == len(FILES)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_goes_on(home, tmp_path):
-    listed = next(one for one in belongings.found(home, tmp_path / "cache") if one.kind == "history")
+    listed = next(one for one in stored_data.found(home, tmp_path / "cache") if one.kind == "history")
     outside = tmp_path / "outside"
     (home.root / "models/Qwen--x").rename(outside)
     (home.root / "models/Qwen--x").symlink_to(outside)
-    done = belongings._removed(listed, (home.root,))
+    done = stored_data._removed(listed, (home.root,))
     assert [(Path(each.path).parts[-2:], each.reason) for each in done.spared] == [
         (("Qwen--x", "history.sqlite"), "a link leads out of Waggle's folder")
     ]
@@ -178,8 +178,8 @@ def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_g
 def test_a_file_that_cannot_be_removed_is_named_with_the_reason(home, tmp_path):
     (home.root / "logs/waggle.log").unlink()
     (home.root / "logs/waggle.log").mkdir()
-    listed = belongings.Belonging(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
-    done = belongings._removed(listed, (home.root,))
+    listed = stored_data.Belonging(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
+    done = stored_data._removed(listed, (home.root,))
     assert [Path(each.path).name for each in done.spared] == ["waggle.log"]
     assert done.spared[0].reason
     assert not (home.root / "logs/waggle.log.1").exists()
@@ -189,7 +189,7 @@ def test_a_folder_in_a_files_place_is_named_and_left(home, tmp_path):
     (home.root / "settings.toml").unlink()
     (home.root / "settings.toml").mkdir()
     _write(home.root / "settings.toml/inside")
-    done = {one.kind: one for one in belongings.remove(home, tmp_path / "cache", ["settings"])}
+    done = {one.kind: one for one in stored_data.remove(home, tmp_path / "cache", ["settings"])}
     assert (home.root / "settings.toml/inside").exists()
     assert done["settings"].spared == ()
 
@@ -203,7 +203,7 @@ def test_the_lock_of_a_living_window_is_left_to_it(home, tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
         path.unlink()
 
-    monkeypatch.setattr(belongings, "_unlink", removed)
-    done = {one.kind: one for one in belongings.remove(home, tmp_path / "cache", ["settings"])}
+    monkeypatch.setattr(stored_data, "_unlink", removed)
+    done = {one.kind: one for one in stored_data.remove(home, tmp_path / "cache", ["settings"])}
     assert done["settings"].spared == ()
     assert done["settings"].files

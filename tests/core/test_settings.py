@@ -2,8 +2,8 @@
 
 import pytest
 
-from waggle.errors import SettingsError
-from waggle.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
+from waggle.core.errors import SettingsError
+from waggle.core.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
 
 
 def test_no_file_means_all_defaults(tmp_path):

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 
 from policy.local_hub import Hub, local_hub, no_hub
-from waggle import cuda_pack
-from waggle.cuda_pack import Pack, Wheel, fetch
+from waggle.core import cuda_download
+from waggle.core.cuda_download import Pack, Wheel, fetch
+from waggle.core.errors import CudaError
+from waggle.core.resumable_download import PIECE
 from waggle.engine import cuda
-from waggle.errors import CudaError
-from waggle.resuming import PIECE
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "bees/cuda"
 TORCH = "torch-9.9.9-cp311-cp311-manylinux_2_28_x86_64.whl"
 LIBRARY = "nvidia_cublas-13.1-py3-none-manylinux_2_27_x86_64.whl"
@@ -63,9 +63,9 @@ def quiet(_here: int, _total: int) -> None:
 
 def test_what_has_come_is_checked_unpacked_and_told(index: Hub, tmp_path: Path) -> None:
     pack, told = pack_at(index.endpoint), list[tuple[int, int]]()
-    assert cuda_pack.standing(pack, tmp_path) == ("offered" if cuda_pack.DRIVER.exists() else "")
+    assert cuda_download.standing(pack, tmp_path) == ("offered" if cuda_download.DRIVER.exists() else "")
     folder = fetch(pack, tmp_path, lambda here, total: told.append((here, total)))
-    assert cuda_pack.standing(pack, tmp_path) == "here"
+    assert cuda_download.standing(pack, tmp_path) == "here"
     assert {path.name for path in folder.iterdir()} == {"torch", "nvidia"}
     assert (folder / "torch/__init__.py").read_bytes() == b"ORIGIN = 'the pack'\n"
     assert told[-1] == (pack.size, pack.size)
@@ -97,7 +97,7 @@ def test_a_download_killed_in_the_middle_goes_on_where_it_was(index: Hub, tmp_pa
 import sys
 from pathlib import Path
 import msgspec
-from waggle.cuda_pack import Pack, fetch
+from waggle.core.cuda_download import Pack, fetch
 fetch(msgspec.json.decode(sys.argv[1], type=Pack), Path(sys.argv[2]), lambda here, total: print(here, flush=True))
 """
     command = [sys.executable, "-c", child, msgspec.json.encode(pack).decode(), str(tmp_path)]
@@ -107,12 +107,12 @@ fetch(msgspec.json.decode(sys.argv[1], type=Pack), Path(sys.argv[2]), lambda her
             if int(line) >= 2 * PIECE:
                 break
         process.kill()
-    assert cuda_pack.standing(pack, tmp_path) == "begun"
+    assert cuda_download.standing(pack, tmp_path) == "begun"
     kept = (tmp_path / ".downloading-9.9.9" / f"{TORCH}.part").stat().st_size
     del index.hold[TORCH]
     fetch(pack, tmp_path, quiet)
     assert [one.range for one in index.asked_of(TORCH)] == ["", f"bytes={kept}-"]
-    assert cuda_pack.standing(pack, tmp_path) == "here"
+    assert cuda_download.standing(pack, tmp_path) == "here"
 
 
 def test_a_connection_that_breaks_and_an_index_without_ranges_cost_time_only(index: Hub, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
     index.damage[LIBRARY] = 2
     with pytest.raises(CudaError, match="arrived damaged, twice"):
         fetch(pack, tmp_path, quiet)
-    assert cuda_pack.standing(pack, tmp_path) == "begun"
+    assert cuda_download.standing(pack, tmp_path) == "begun"
     index.damage[LIBRARY] = 1
     fetch(pack, tmp_path, quiet)
     assert len(index.asked_of(TORCH)) == 1, "what was whole is not fetched again"
@@ -158,10 +158,10 @@ def test_an_older_pack_goes_when_a_newer_one_has_come(index: Hub, tmp_path: Path
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11) or sys.platform != "linux", reason="the pack is for another Python")
 def test_the_installed_app_imports_torch_from_the_pack(tmp_path: Path) -> None:
-    torch = tmp_path / "waggle/cuda" / cuda_pack.shipped().torch / "torch"
+    torch = tmp_path / "waggle/cuda" / cuda_download.shipped().torch / "torch"
     torch.mkdir(parents=True)
     (torch / "__init__.py").write_text("ORIGIN = 'the pack'", encoding="utf-8")
-    code = "import sys; sys.frozen = True; from waggle import cuda_pack; cuda_pack.use(); import torch; print(torch.ORIGIN)"
+    code = "import sys; sys.frozen = True; from waggle.core.cuda_download import use; use(); import torch; print(torch.ORIGIN)"
     places = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
     assert done.stdout == "the pack\n"
@@ -185,7 +185,7 @@ def test_the_door_says_gets_and_removes(index: Hub, tmp_path: Path, capsys: pyte
 
 
 def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
-    pack = cuda_pack.shipped()
+    pack = cuda_download.shipped()
     locked = re.search(r"^torch==(\S+)", (ROOT / "packaging/lock.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert locked is not None
     assert pack.torch == locked[1], "run packaging/cuda_list.py"
@@ -198,7 +198,7 @@ def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
 
 def test_a_waggle_from_its_source_offers_nothing() -> None:
     """Its torch is pip's, which brings CUDA along on Linux."""
-    assert not cuda_pack.fits(cuda_pack.shipped())
-    assert cuda_pack.reason() == ""
+    assert not cuda_download.fits(cuda_download.shipped())
+    assert cuda_download.reason() == ""
     with pytest.raises(CudaError, match="installed Waggle"):
         cuda.run(argparse.Namespace(get=True, remove=False, stdio=False))

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from waggle import paths
+from waggle.core import paths
 
 Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from waggle.memory import held_by
+from waggle.core.process_memory import held_by
 
 
 def test_a_process_holds_memory_until_it_has_ended():

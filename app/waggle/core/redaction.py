@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from waggle import log
+from waggle.core import log
 
 PEER = re.compile(r"\b(12D3KooW|Qm)[1-9A-HJ-NP-Za-km-z]{8,}")
 ADDRESS = re.compile(r"/(ip4|ip6|dns4|dns6|dnsaddr|dns|ip6zone)/[^/\s]+")

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from waggle import cuda_pack, resuming
+from waggle.core import cuda_download, resumable_download
+from waggle.core.errors import CudaError, ModelError, UpdateError
+from waggle.core.resumable_download import PIECE
 from waggle.engine import updates
-from waggle.errors import CudaError, ModelError, UpdateError
 from waggle.policy import hub
-from waggle.resuming import PIECE
 
 CONTENT = os.urandom(5 * PIECE)
 Said = list[dict[str, str]]
@@ -20,7 +20,7 @@ Said = list[dict[str, str]]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resuming.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
 
 
 def server(
@@ -48,7 +48,7 @@ def server(
 def test_every_try_that_brings_something_allows_another(tmp_path: Path) -> None:
     said: Said = []
     told: list[int] = []
-    resuming.fetch(tmp_path / "part", len(CONTENT), server(said, breaks_after=PIECE), told.append)
+    resumable_download.fetch(tmp_path / "part", len(CONTENT), server(said, breaks_after=PIECE), told.append)
     assert (tmp_path / "part").read_bytes() == CONTENT
     assert [one.get("Range") for one in said] == [None, *(f"bytes={PIECE * i}-" for i in range(1, 5))]
     assert told == [PIECE * i for i in range(1, 6)]
@@ -58,27 +58,27 @@ def test_three_tries_in_a_row_that_bring_nothing_are_the_end_and_what_came_stays
     part, said = tmp_path / "part", list[dict[str, str]]()
     part.write_bytes(CONTENT[:PIECE])
     with pytest.raises(httpx2.ReadError):
-        resuming.fetch(part, len(CONTENT), server(said, breaks_after=0), lambda _: None)
-    assert len(said) == resuming.TRIES
+        resumable_download.fetch(part, len(CONTENT), server(said, breaks_after=0), lambda _: None)
+    assert len(said) == resumable_download.TRIES
     assert part.read_bytes() == CONTENT[:PIECE]
 
 
 def test_without_ranges_it_begins_again_and_what_came_is_not_there_twice(tmp_path: Path) -> None:
     part = tmp_path / "part"
     part.write_bytes(CONTENT[:PIECE])
-    resuming.fetch(part, len(CONTENT), server([], breaks_after=len(CONTENT), knows_range=False), lambda _: None)
+    resumable_download.fetch(part, len(CONTENT), server([], breaks_after=len(CONTENT), knows_range=False), lambda _: None)
     assert part.read_bytes() == CONTENT
 
 
 def test_what_never_ends_is_left_soon(tmp_path: Path) -> None:
     part = tmp_path / "part"
-    resuming.fetch(part, PIECE, server([], breaks_after=len(CONTENT)), lambda _: None)
+    resumable_download.fetch(part, PIECE, server([], breaks_after=len(CONTENT)), lambda _: None)
     assert PIECE < part.stat().st_size <= 2 * PIECE
 
 
 def test_what_is_shorter_than_said_is_left_to_its_sum(tmp_path: Path) -> None:
     part, said = tmp_path / "part", list[dict[str, str]]()
-    resuming.fetch(part, len(CONTENT) + 1, server(said, breaks_after=len(CONTENT) + 1), lambda _: None)
+    resumable_download.fetch(part, len(CONTENT) + 1, server(said, breaks_after=len(CONTENT) + 1), lambda _: None)
     assert part.stat().st_size == len(CONTENT)
     assert len(said) == 1
 
@@ -90,10 +90,10 @@ def test_a_proxy_that_nobody_here_can_go_through_is_said_whatever_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
-    wheel = cuda_pack.Wheel(url="https://example.org/torch.whl", size=1, sha256="0" * 64)
+    wheel = cuda_download.Wheel(url="https://example.org/torch.whl", size=1, sha256="0" * 64)
     with pytest.raises(ModelError, match="proxy cannot be used"):
         hub.fetch("owner/name", tmp_path, lambda here, total: None, warn=print)
     with pytest.raises(CudaError, match="proxy cannot be used"):
-        cuda_pack._get(wheel, tmp_path / "part", lambda came: None)
+        cuda_download._get(wheel, tmp_path / "part", lambda came: None)
     with pytest.raises(UpdateError, match="proxy cannot be used"):
         updates.fetch("https://example.org/feed.json")

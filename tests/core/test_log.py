@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import waggle
-from waggle import log
+from waggle.core import log
 
 CODE = """
 import logging, sys
 from pathlib import Path
-from waggle import log
+from waggle.core import log
 log.start(folder=Path(sys.argv[1]))
 logger = logging.getLogger("waggle.test")
 {body}

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import SettingsError
+from waggle.core import paths
+from waggle.core.errors import SettingsError
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting

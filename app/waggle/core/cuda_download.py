@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from waggle import paths, resuming
-from waggle.errors import CudaError
+from waggle.core import paths, resumable_download
+from waggle.core.errors import CudaError
 
 if TYPE_CHECKING:
     import httpx2
@@ -179,10 +179,10 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
     import httpx2
 
-    resuming.require_way_out(CudaError)
+    resumable_download.require_way_out(CudaError)
     for _ in range(2):
         try:
-            resuming.fetch(part, wheel.size, partial(_asked, wheel), progress)
+            resumable_download.fetch(part, wheel.size, partial(_asked, wheel), progress)
         except httpx2.HTTPStatusError as error:
             title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
             raise CudaError(title, "Try again later; what has come is kept.") from error

@@ -7,7 +7,7 @@ import argparse
 import getpass
 import sys
 
-from waggle.errors import TokenError
+from waggle.core.errors import TokenError
 
 SERVICE, USER = "waggle", "huggingface"
 LONGEST = 500  # characters: it is some text pasted by mistake then
