@@ -3,7 +3,7 @@
 import multiprocessing
 import sys
 
-from waggle.cli import main
+from waggle.cli.main import main
 from waggle.core import cuda_download
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from waggle import cli
+from waggle.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *(ROOT / f"packaging/{name}.md" for name in ("LABORATORY", "MODELS", "RELEASING", "RUNNING")))
@@ -38,8 +38,8 @@ def test_the_tree_names_every_file_with_its_own_first_sentence():
 def test_every_command_of_a_page_is_one_that_waggle_knows(page):
     for words in COMMAND.findall(page.read_text(encoding="utf-8")):
         given = [word for word in shlex.split(words, comments=True) if word != "..."]
-        arguments = cli.parser().parse_args(cli._with_invite(given))
-        if arguments.door is cli._lab:
+        arguments = main.parser().parse_args(main._with_invite(given))
+        if arguments.door is main._lab:
             made = argparse.ArgumentParser()
             importlib.import_module(f"waggle.lab.{arguments.lab}").add_arguments(made)
             made.parse_args(arguments.rest)

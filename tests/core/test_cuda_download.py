@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 from policy.local_hub import Hub, local_hub, no_hub
+from waggle.cli import cuda
 from waggle.core import cuda_download
 from waggle.core.cuda_download import Pack, Wheel, fetch
 from waggle.core.errors import CudaError
 from waggle.core.resumable_download import PIECE
-from waggle.engine import cuda
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "bees/cuda"

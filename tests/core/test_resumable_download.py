@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from waggle.cli import update
 from waggle.core import cuda_download, resumable_download
 from waggle.core.errors import CudaError, ModelError, UpdateError
 from waggle.core.resumable_download import PIECE
-from waggle.engine import updates
 from waggle.policy import hub
 
 CONTENT = os.urandom(5 * PIECE)
@@ -96,4 +96,4 @@ def test_a_proxy_that_nobody_here_can_go_through_is_said_whatever_is_fetched(
     with pytest.raises(CudaError, match="proxy cannot be used"):
         cuda_download._get(wheel, tmp_path / "part", lambda came: None)
     with pytest.raises(UpdateError, match="proxy cannot be used"):
-        updates.fetch("https://example.org/feed.json")
+        update.fetch("https://example.org/feed.json")

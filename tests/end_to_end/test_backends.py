@@ -16,7 +16,7 @@ pytest.importorskip("mlx.core")
 WITHOUT_TORCH = (
     sys.executable,
     "-c",
-    "import sys; sys.modules['torch'] = None; from waggle.cli import main; sys.exit(main(sys.argv[1:]))",
+    "import sys; sys.modules['torch'] = None; from waggle.cli.main import main; sys.exit(main(sys.argv[1:]))",
 )
 DEVICES = ("mlx", "cpu")
 BACKENDS = ("MLX", "torch")

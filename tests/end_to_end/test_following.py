@@ -5,9 +5,9 @@ import signal
 import pytest
 
 from end_to_end.programs import ENVIRONMENT, GENTLE, Engine, Program, running
-from waggle import cli
+from waggle.cli import ctl, main
 from waggle.core.paths import Home
-from waggle.engine import control, ctl
+from waggle.engine import control
 from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
@@ -65,7 +65,7 @@ def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(serv
 
 def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, home, capfd, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
-    assert cli.main(["selftest", "--home", str(home.root)]) == 1
+    assert main.main(["selftest", "--home", str(home.root)]) == 1
     said = capfd.readouterr()
     assert "Another engine is running for this folder." in said.err
     assert "round" not in said.out

@@ -14,10 +14,10 @@ import time
 import pytest
 
 from gui.recorded import ready
-from waggle import cli
+from waggle.cli import ctl, main, remove_data
 from waggle.core.errors import EngineError
 from waggle.core.paths import LONGEST_SOCKET, Home
-from waggle.engine import control, ctl, desk, goodbye, lifecycle
+from waggle.engine import control, desk, lifecycle
 from waggle.protocol import commands, events, wire
 from waggle.protocol.state import State
 
@@ -181,11 +181,11 @@ def test_a_span_of_ages_is_refused_in_words():
 )
 def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(given, words):
     with pytest.raises(EngineError, match=words):
-        ctl.command_of(cli.parsed(["ctl", *given.split()]), 0.0)
+        ctl.command_of(main.parsed(["ctl", *given.split()]), 0.0)
 
 
 def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
-    command = ctl.command_of(cli.parsed(["ctl", "pause", "--for", "1h", "--after-round"]), 1000.0)
+    command = ctl.command_of(main.parsed(["ctl", "pause", "--for", "1h", "--after-round"]), 1000.0)
     assert (command.until, command.after_round, command.until_away) == (4600.0, True, False)
 
 
@@ -238,7 +238,7 @@ async def test_an_engine_of_a_long_folder_name_is_found_by_this_user_alone_and_g
     place = control.socket_path(far).parent
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert not place.is_relative_to(far.root)
-    goodbye._stop(far)
+    remove_data._stop(far)
     assert not place.exists()
 
 
@@ -260,5 +260,5 @@ async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user
         control.ask(far, commands.Status(id="1"))
     with pytest.raises(EngineError, match="not yours alone"):
         await control._listen(far, lambda reader, writer: None)
-    goodbye._stop(far)
+    remove_data._stop(far)
     assert place.exists(), "what is not ours is left alone"

@@ -22,7 +22,7 @@ from transformers import AutoModelForCausalLM
 from engine.file_keyring import FileKeyring
 from policy.local_hub import TOKEN, Hub, local_hub, no_hub
 from policy.models import as_transformers, make_model
-from waggle import cli
+from waggle.cli import main
 from waggle.core import hub_token, paths
 from waggle.core.errors import ExportError, ModelError
 from waggle.policy import checkpoint, export
@@ -73,7 +73,7 @@ def home(tmp_path_factory) -> Path:
 def test_transformers_loads_what_was_exported_and_computes_the_same(tmp_path, kind, tied):
     model = model_with_words(kind, tmp_path / "model", tied=tied)
     policy = trained(tmp_path / "home", model)
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
     ids = torch.arange(2, 40)[None]
     with torch.no_grad():
         loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
@@ -90,7 +90,7 @@ def test_what_was_trained_in_fp32_is_written_in_fp32_whatever_it_began_as(tmp_pa
     """A step of reinforcement learning is smaller than the distance of two neighbouring numbers of bfloat16."""
     model = in_bfloat16(tmp_path / "model")
     policy = trained(tmp_path / "home", model)
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     assert loaded.dtype == torch.float32
     for name, parameter in loaded.named_parameters():
@@ -101,7 +101,7 @@ def test_what_was_trained_in_fp32_is_written_in_fp32_whatever_it_began_as(tmp_pa
 def test_what_was_trained_in_bfloat16_is_written_in_bfloat16(tmp_path, method):
     model = in_bfloat16(tmp_path / "model")
     policy = trained(tmp_path / "home", model, method=method, precision="bfloat16")
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     assert loaded.dtype == torch.bfloat16
     if method == "lean":
@@ -138,7 +138,7 @@ def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
 
 
 def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, capsys):
-    assert cli.main(["export", str(tmp_path / "mine"), "--home", str(home)]) == 0
+    assert main.main(["export", str(tmp_path / "mine"), "--home", str(home)]) == 0
     assert "12 rounds of training" in capsys.readouterr().out
     names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md"}
     assert {path.name for path in (tmp_path / "mine").iterdir()} == names
@@ -158,18 +158,18 @@ def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, c
 def test_nothing_is_overwritten(home, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     for folder in (tmp_path, tmp_path / "notes.txt"):
-        assert cli.main(["export", str(folder), "--home", str(home)]) == 1
+        assert main.main(["export", str(folder), "--home", str(home)]) == 1
         assert "There is something in" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
-    assert cli.main(["export", str(tmp_path / "empty"), "--home", str(home)]) == 0
+    assert main.main(["export", str(tmp_path / "empty"), "--home", str(home)]) == 0
 
 
 def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left_on_it(home, tmp_path, capsys):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
     try:
-        assert cli.main(["export", str(tmp_path / "out" / "model"), "--home", str(home)]) == 1
+        assert main.main(["export", str(tmp_path / "out" / "model"), "--home", str(home)]) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert f"{tmp_path / 'out' / 'model'} cannot be written: " in capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left_on_it(home, tmp_
 
 def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert cli.main(["export", str(tmp_path / "file/out"), "--home", str(home)]) == 1
+    assert main.main(["export", str(tmp_path / "file/out"), "--home", str(home)]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
@@ -194,25 +194,25 @@ def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
 )
 def test_what_is_missing_is_said_before_anything_is_made(home, kept, tmp_path, monkeypatch, capsys, words, said):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["export", "--home", str(home), *words]) == 1
+    assert main.main(["export", "--home", str(home), *words]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_is_of_another(home, tmp_path, capsys):
     model = model_with_words("llama", tmp_path / "model")
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "new")]) == 1
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "new")]) == 1
     assert "Nothing is saved in" in capsys.readouterr().err
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
     assert f"Nothing is saved in {home / 'models'}" in capsys.readouterr().err
     (model / "tokenizer.json").unlink()
-    assert cli.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
     assert "tokenizer.json is missing" in capsys.readouterr().err
 
 
 def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
-    tests, app = Path(__file__).parents[1], Path(cli.__file__).parents[1]
+    tests, app = Path(__file__).parents[1], Path(main.__file__).parents[1]
     environment = os.environ | {
         "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
         "KEYCHAIN_FILE": str(kept), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
@@ -253,11 +253,11 @@ def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_pa
 def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
     assert hub_token.stored() is None
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
-    assert cli.main(["token"]) == 0
+    assert main.main(["token"]) == 0
     assert json.loads(kept.read_text()) == {"waggle/huggingface": TOKEN}
     assert hub_token.stored() == TOKEN
     for _ in range(2):
-        assert cli.main(["token", "--forget"]) == 0
+        assert main.main(["token", "--forget"]) == 0
         assert hub_token.stored() is None
     assert TOKEN not in "".join(capsys.readouterr())
 
@@ -265,7 +265,7 @@ def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
 @pytest.mark.parametrize("typed", ["", "\n", "two words\n", "t" * 501, "naïve\n"])
 def test_what_is_no_token_is_not_stored(kept, monkeypatch, capsys, typed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    assert cli.main(["token"]) == 1
+    assert main.main(["token"]) == 1
     assert "That is no token of the hub." in capsys.readouterr().err
     assert not kept.exists()
 
@@ -295,7 +295,7 @@ def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):
     for keychain_here in (keyring.get_keyring(), NoKeyring()):
         keyring.set_keyring(keychain_here)
         monkeypatch.setattr(sys, "stdin", io.StringIO(TOKEN))
-        assert cli.main(["token"]) == 1
+        assert main.main(["token"]) == 1
         said = capsys.readouterr().err
         assert "keychain of this computer cannot be used" in said
         assert TOKEN not in said

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from swarm.live import fresh_identity, serving
+from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.settings import Settings, Swarm
-from waggle.engine import ctl, others
+from waggle.engine import others
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles

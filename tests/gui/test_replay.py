@@ -7,7 +7,7 @@ import shiboken6
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
-from waggle import cli
+from waggle.cli import main
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.gui import app, language, tray
@@ -172,7 +172,7 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    asked, by_default = (cli.parsed(one[len(paths.window()) :]) for one in started)
+    asked, by_default = (main.parsed(one[len(paths.window()) :]) for one in started)
     assert (asked.home, asked.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 

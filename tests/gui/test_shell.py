@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import ready
-from waggle import cli
+from waggle.cli import main
 from waggle.core import cuda_download, paths, settings
 from waggle.core.paths import Home
 from waggle.gui import app, kept, only_one, pausing, tray
@@ -243,7 +243,7 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(shell: Shell, tmp_pat
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
     app._start_again(Home(tmp_path), chosen, shell.wanted_again)
-    asked = cli.parsed(started[0][len(paths.window()) :])
+    asked = main.parsed(started[0][len(paths.window()) :])
     assert (asked.home, asked.on, asked.set, asked.invite) == (tmp_path, "server", ["swarm.solo=true"], shell.wanted_again)
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from waggle.cli import main
+from waggle.cli.main import main
 from waggle.core.errors import LabError
 from waggle.lab import audit, hostile_texts
 from waggle.lab.examination import CannotBeMade, Room

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from waggle import cli
+from waggle.cli import main
 from waggle.core import paths
 from waggle.lab import bench, bench_cells, bench_limits, bench_report, bench_waggle
 from waggle.lab.bench_cells import CELLS, STARTER, Cell
@@ -117,9 +117,9 @@ def test_a_shape_says_what_saves_memory():
 
 
 def test_an_unknown_cell_or_side_is_explained(tmp_path, capsys):
-    assert cli.main(["lab", "bench", "--cells", "huge", "--out", str(tmp_path)]) == 1
+    assert main.main(["lab", "bench", "--cells", "huge", "--out", str(tmp_path)]) == 1
     assert "There is no cell huge" in capsys.readouterr().err
-    assert cli.main(["lab", "bench", "--sides", "waggle,nobody", "--out", str(tmp_path)]) == 1
+    assert main.main(["lab", "bench", "--sides", "waggle,nobody", "--out", str(tmp_path)]) == 1
     assert "There is no side nobody" in capsys.readouterr().err
 
 

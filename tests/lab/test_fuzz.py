@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from waggle.cli import main
+from waggle.cli.main import main
 from waggle.core.errors import LabError
 from waggle.lab import decoders, fuzz
 from waggle.lab.fuzz import Finding, Slice

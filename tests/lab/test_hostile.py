@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from waggle.cli import main
+from waggle.cli.main import main
 from waggle.core.errors import VerifierError
 from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from waggle.cli import main
+from waggle.cli.main import main
 from waggle.core.errors import LabError
 from waggle.lab import scale
 from waggle.lab.scale_real import Believing, made_up

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from waggle import cli
+from waggle.cli import main
 from waggle.core.errors import LabError
 from waggle.lab import shapes
 from waggle.policy import configuration
@@ -42,7 +42,7 @@ def test_a_shape_is_written_once_and_opens_as_a_policy(name, precision, tmp_path
 
 @pytest.mark.usefixtures("small")
 def test_the_door_says_where_the_folder_is(tmp_path, capsys):
-    assert cli.main(["lab", "shapes", "Qwen3-0.6B", "--layers", "1", "--out", str(tmp_path)]) == 0
+    assert main.main(["lab", "shapes", "Qwen3-0.6B", "--layers", "1", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'Qwen3-0.6B-bfloat16-1-layers'}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["Qwen3-0.6B-bfloat16-1-layers"]
 

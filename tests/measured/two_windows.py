@@ -30,9 +30,9 @@ from PySide6.QtGui import QImage
 sys.path[:0] = [str(keep.ROOT / "app"), str(keep.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
 from end_to_end.programs import Program, virtual_screen  # noqa: E402
+from waggle.cli import ctl  # noqa: E402
 from waggle.core import paths  # noqa: E402
 from waggle.core.errors import EngineError  # noqa: E402
-from waggle.engine import ctl  # noqa: E402
 from waggle.protocol import commands, events, wire  # noqa: E402
 from waggle.protocol.events import RoundSummary  # noqa: E402
 from waggle.protocol.state import AnyEvent, State  # noqa: E402

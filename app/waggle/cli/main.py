@@ -312,15 +312,15 @@ def _logs(arguments: argparse.Namespace) -> Path:
 
 
 def _seed(arguments: argparse.Namespace) -> int:
+    from waggle.cli import seed
     from waggle.core import log
-    from waggle.engine import seed
 
     log.start(folder=_logs(arguments))
     return seed.run(arguments)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from waggle.engine import doctor
+    from waggle.cli import doctor
 
     return doctor.run(arguments)
 
@@ -334,7 +334,7 @@ def _log(arguments: argparse.Namespace) -> int:
 
 
 def _ctl(arguments: argparse.Namespace) -> int:
-    from waggle.engine import ctl
+    from waggle.cli import ctl
 
     return ctl.run(arguments)
 
@@ -358,31 +358,31 @@ def _token(arguments: argparse.Namespace) -> int:
 
 
 def _selftest(arguments: argparse.Namespace) -> int:
-    from waggle.engine import selftest
+    from waggle.cli import selftest
 
     return selftest.run(arguments)
 
 
 def _kinds(words: str) -> "frozenset[str]":
-    from waggle.engine import goodbye
+    from waggle.cli import remove_data
 
-    return goodbye.chosen(words)
+    return remove_data.chosen(words)
 
 
 def _goodbye(arguments: argparse.Namespace) -> int:
-    from waggle.engine import goodbye
+    from waggle.cli import remove_data
 
-    return goodbye.run(arguments)
+    return remove_data.run(arguments)
 
 
 def _update(arguments: argparse.Namespace) -> int:
-    from waggle.engine import updates
+    from waggle.cli import update
 
-    return updates.run(arguments)
+    return update.run(arguments)
 
 
 def _cuda(arguments: argparse.Namespace) -> int:
-    from waggle.engine import cuda
+    from waggle.cli import cuda
 
     return cuda.run(arguments)
 

@@ -4,10 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from waggle import cli
+from waggle.cli import main, selftest
 from waggle.core import paths
 from waggle.core.settings import When
-from waggle.engine import selftest
 from waggle.engine.asked import Asked
 from waggle.protocol.rules import Wishes
 
@@ -17,9 +16,9 @@ QUICK = [
 
 
 def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[1]))
     (tmp_path / "settings.toml").write_text(f"[when]\nidle_minutes = 240\nweek = {['.' * 24] * 7}\n")  # rules that would hold it
-    assert cli.main(["selftest", "--home", str(tmp_path), *QUICK]) == 0
+    assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 0
     said = capsys.readouterr().out.splitlines()
     assert "parameters" in said[0]
     rounds = [line.split(":")[0] for line in said[1:]]
@@ -29,8 +28,8 @@ def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys,
 
 
 def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
-    assert cli.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
+    monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[1]))
+    assert main.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
     said = capfd.readouterr()
     assert "There is no model in /nowhere" in said.out
     assert "after 0 rounds" in said.err
@@ -41,9 +40,9 @@ def test_no_rule_holds_a_trial_back():
 
 
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(cli.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[1]))
     Asked(tmp_path / "asked.json").keep(Wishes(paused=True))
-    assert cli.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
+    assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
     assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 
 

@@ -6,9 +6,8 @@ import json
 import feed as signing
 import pytest
 
-from waggle import cli
+from waggle.cli import main, update
 from waggle.core.errors import UpdateError
-from waggle.engine import updates
 
 URL = "https://example.org/waggle.json"
 
@@ -29,42 +28,42 @@ def served(key, *versions):
 
 
 def test_what_ships_has_an_empty_key_slot_and_asks_nobody(capsys):
-    assert updates.shipped() == updates.Source(feed="", key="")
-    assert cli.main(["update"]) == 1
+    assert update.shipped() == update.Source(feed="", key="")
+    assert main.main(["update"]) == 1
     assert "without a key" in capsys.readouterr().err
 
 
 def test_the_newest_is_found_by_its_numbers_and_an_older_one_is_never_shown(key):
-    source = updates.Source(feed=URL, key=key[0])
-    found = updates.ask(source, lambda url: served(key, "99.9.0", "0.0.1", "99.10.0"))
+    source = update.Source(feed=URL, key=key[0])
+    found = update.ask(source, lambda url: served(key, "99.9.0", "0.0.1", "99.10.0"))
     assert found is not None
     assert found.version == "99.10.0"
-    assert updates.ask(source, lambda url: served(key, "0.0.1", updates.__version__)) is None
+    assert update.ask(source, lambda url: served(key, "0.0.1", update.__version__)) is None
 
 
 def test_a_list_that_another_key_signed_is_not_believed(key, tmp_path):
     other = signing.make_key(tmp_path / "other.pem"), (tmp_path / "other.pem").read_bytes()
     with pytest.raises(UpdateError, match="not signed by Waggle's makers"):
-        updates.read(served(other, "99.0.0"), key[0])
+        update.read(served(other, "99.0.0"), key[0])
 
 
 def test_a_list_that_was_changed_on_the_way_is_not_believed(key):
     honest, changed = (json.loads(served(key, version)) for version in ("99.0.0", "99.0.1"))
     with pytest.raises(UpdateError, match="not signed"):
-        updates.read(json.dumps({**honest, "feed": changed["feed"]}).encode(), key[0])
+        update.read(json.dumps({**honest, "feed": changed["feed"]}).encode(), key[0])
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"feed":"!","signature":""}', b"[" * 100_000, b" " * 300_000])
 def test_nonsense_is_refused_in_words(key, text):
     with pytest.raises(UpdateError, match="list of versions"):
-        updates.read(text, key[0])
+        update.read(text, key[0])
 
 
 @pytest.mark.parametrize("change", [{"version": "1.2"}, {"version": "1.2.3-rc1"}, {"date": "soon"}, {"files": [{"system": "x"}]}])
 def test_a_signed_list_of_another_form_is_refused_too(key, change):
     text = signing.signed(json.dumps({"releases": [{**release("99.0.0"), **change}]}).encode(), key[1])
     with pytest.raises(UpdateError, match="cannot be read"):
-        updates.read(text, key[0])
+        update.read(text, key[0])
 
 
 def test_a_list_that_no_waggle_could_read_is_not_signed(key, tmp_path, monkeypatch):
@@ -78,4 +77,4 @@ def test_a_list_that_no_waggle_could_read_is_not_signed(key, tmp_path, monkeypat
 
 def test_an_address_in_the_clear_is_not_asked():
     with pytest.raises(UpdateError, match="not https"):
-        updates.fetch("http://example.org/waggle.json")
+        update.fetch("http://example.org/waggle.json")

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import waggle
+from waggle.cli import ctl
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.redaction import THIS_NODE, redacted
-from waggle.engine import control, ctl, history, model
+from waggle.engine import control, history, model
 from waggle.engine.readings import Reader
 from waggle.policy import checkpoint, journal
 from waggle.protocol.rules import Wishes, decide

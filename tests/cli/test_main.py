@@ -7,18 +7,20 @@ import sys
 
 import pytest
 
-from waggle import cli
+from waggle.cli import main
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui import app
 
-DOORS = [door for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
+DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
 HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
 
 
 def test_no_heavy_import_happens_before_the_arguments_are_understood():
-    code = f"import sys, waggle.cli; waggle.cli.parser().parse_args([]); print([n for n in {HEAVY} if n in sys.modules])"
+    code = (
+        f"import sys, waggle.cli.main; waggle.cli.main.parser().parse_args([]); print([n for n in {HEAVY} if n in sys.modules])"
+    )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
     assert said.stdout.strip() == "[]"
 
@@ -27,7 +29,7 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert cli.main([]) == 1
+    assert main.main([]) == 1
     said = capsys.readouterr().err
     assert "no screen" in said
     assert "waggle engine" in said
@@ -44,22 +46,22 @@ def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, shown
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     with open(tmp_path / "read" if reader == "a file" else os.devnull, "w") as stream:
         monkeypatch.setattr(sys, "__stderr__", stream if reader else None)
-        assert cli.main([]) == 1
+        assert main.main([]) == 1
     assert seen == (["It does not answer."] if shown else [])
 
 
 @pytest.mark.parametrize("door", ["", *DOORS])
 def test_every_door_explains_itself(door, capsys):
     with pytest.raises(SystemExit) as left:
-        cli.main([*door.split(), "--help"])
+        main.main([*door.split(), "--help"])
     assert left.value.code == 0
     assert "usage: waggle" in capsys.readouterr().out
 
 
 def test_options_before_the_door_hold_behind_it():
-    arguments = cli.parsed(["--home", "/x", "--set", "a.b=1", "engine"])
+    arguments = main.parsed(["--home", "/x", "--set", "a.b=1", "engine"])
     assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
-    assert cli.parsed(["engine"]).set == []
+    assert main.parsed(["engine"]).set == []
 
 
 @pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "lab race"])
@@ -67,14 +69,14 @@ def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
     setting = ["--set", "computer.threads=1"]
     for given in ([*setting, *door.split()], *([] if door == "lab race" else [[*door.split(), *setting]])):
         with pytest.raises(SystemExit) as left:
-            cli.parsed(given)
+            main.parsed(given)
         assert left.value.code == 2
         assert "--set" in capsys.readouterr().err
 
 
 def test_a_setting_before_the_door_is_joined_by_those_behind_it():
-    assert cli.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
-    assert cli.parsed(["--set", "a.b=1"]).set == ["a.b=1"]
+    assert main.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
+    assert main.parsed(["--set", "a.b=1"]).set == ["a.b=1"]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +89,14 @@ def test_a_setting_before_the_door_is_joined_by_those_behind_it():
     ],
 )
 def test_a_link_that_stands_by_itself_is_an_invite(given):
-    assert cli.parsed(given).invite == "waggle://join?x"
+    assert main.parsed(given).invite == "waggle://join?x"
 
 
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
 @pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
 def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
     with pytest.raises(SystemExit) as left:
-        cli.parsed([*before, "waggle://x", *behind])
+        main.parsed([*before, "waggle://x", *behind])
     assert left.value.code == 2
     assert "nothing may stand behind a link" in capsys.readouterr().err
 
@@ -102,12 +104,12 @@ def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces
 @pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
 def test_a_file_with_an_invite_is_found_from_any_folder(given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli.parsed(given).invite == str(tmp_path / given[-1])
+    assert main.parsed(given).invite == str(tmp_path / given[-1])
 
 
 def test_an_invite_by_its_url_and_none_stay_what_they_are():
-    assert cli.parsed(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
-    assert cli.parsed([]).invite == ""
+    assert main.parsed(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
+    assert main.parsed([]).invite == ""
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
     ],
 )
 def test_a_name_that_stands_for_something_else_is_no_invite(given):
-    assert (cli.parsed(given).invite, str(cli.parsed(given).home)) == ("", "/data/my.waggle")
+    assert (main.parsed(given).invite, str(main.parsed(given).home)) == ("", "/data/my.waggle")
 
 
 @pytest.mark.parametrize(
@@ -133,19 +135,19 @@ def test_a_name_that_stands_for_something_else_is_no_invite(given):
 def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(given, capsys):
     """As a shell hands over what is written in Latin-1."""
     with pytest.raises(SystemExit):
-        cli.parsed(given)
+        main.parsed(given)
     assert "is not written in UTF-8" in capsys.readouterr().err
 
 
 def test_the_name_of_a_folder_may_be_no_text():
-    assert str(cli.parsed(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
+    assert str(main.parsed(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
 
 
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
 @pytest.mark.parametrize(("home", "why"), [("file/home", "Not a directory."), ("file", "File exists.")])
 def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why):
     (tmp_path / "file").touch()
-    assert cli.main([door, "--home", str(tmp_path / home)]) == 1
+    assert main.main([door, "--home", str(tmp_path / home)]) == 1
     said = capfd.readouterr()
     assert why in said.out + said.err
     assert "Traceback" not in said.err
@@ -154,7 +156,7 @@ def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why)
 def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
     (tmp_path / "file").touch()
-    assert cli.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
+    assert main.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
     assert "--home" not in said
@@ -170,7 +172,7 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 ])  # fmt: skip
 def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, words, why):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path))
-    assert cli.main(words) == 1
+    assert main.main(words) == 1
     said = capfd.readouterr()
     assert said.err.startswith("waggle: ")
     assert why in said.err
@@ -224,9 +226,9 @@ def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
     def broken(_):
         raise BrokenPipeError
 
-    monkeypatch.setattr(cli, "_log", broken)
+    monkeypatch.setattr(main, "_log", broken)
     with pytest.raises(BrokenPipeError):
-        cli.main(["log"])
+        main.main(["log"])
 
 
 def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
@@ -234,19 +236,19 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
     for name in ("identity.key", "logs/waggle.log", "history.sqlite"):
         (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / name).write_bytes(b"x" * 2000)
-    assert cli.main(["goodbye", "--home", str(tmp_path / "home")]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path / "home")]) == 0
     said = capsys.readouterr().out
     assert [line.split()[:3] for line in said.splitlines()[1:4]] == [
         ["identity", "2.0", "kB"], ["history", "2.0", "kB"], ["log", "2.0", "kB"],
     ]  # fmt: skip
-    assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
     assert "removed log: 1 file, 2.0 kB" in capsys.readouterr().out
     assert (tmp_path / "home/history.sqlite").exists()
-    assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]) == 0
     assert capsys.readouterr().out.startswith('[{"kind":"history","files":1')
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["identity.key"], "who one is is kept unless it is named"
     with pytest.raises(SystemExit):
-        cli.main(["goodbye", "--remove", "everything"])
+        main.main(["goodbye", "--remove", "everything"])
     assert "there is no everything" in capsys.readouterr().err
 
 
@@ -256,7 +258,7 @@ def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path
         (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "project" / name).write_bytes(b"x")
     before = sorted((tmp_path / "project").rglob("*"))
-    assert cli.main(["goodbye", "--home", str(tmp_path / "project"), "--remove", "all,identity"]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path / "project"), "--remove", "all,identity"]) == 0
     assert "nothing to remove" in capsys.readouterr().out
     assert sorted((tmp_path / "project").rglob("*")) == before
 
@@ -271,7 +273,7 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
     for path in (shared, tmp_path / home / "logs/waggle.log", tmp_path / home / "control/engine.lock"):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"x")
-    assert cli.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
     assert not (tmp_path / home / "logs").exists()
     assert shared.exists() == left
 
@@ -286,7 +288,7 @@ def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeyp
     os.write(person, answer)
     with os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert cli.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == left
+        assert main.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == left
     os.close(person)
     assert "2.0 kB" in capsys.readouterr().out
     assert (tmp_path / "logs/waggle.log").exists() == left

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from waggle import cli
+from waggle.cli import main, seed
 from waggle.core import paths
 from waggle.core.errors import SwarmError
-from waggle.engine import control, seed
+from waggle.engine import control
 
 resource = pytest.importorskip("resource", reason="Windows has no such limit")
 
@@ -42,7 +42,7 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
 def test_a_home_in_which_another_one_works_is_refused(tmp_path, capsys):
     claimed = control.claim(paths.Home(tmp_path).prepare())
     try:
-        assert cli.main(["seed", "--home", str(tmp_path)]) == 1
+        assert main.main(["seed", "--home", str(tmp_path)]) == 1
     finally:
         claimed.release()
     assert capsys.readouterr().err.startswith("waggle: Another engine, or a seed, is running for this folder.\n")

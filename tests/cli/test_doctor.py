@@ -10,10 +10,11 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
+from waggle.cli import doctor
 from waggle.core import log, paths, settings
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import Model
-from waggle.engine import doctor, model
+from waggle.engine import model
 from waggle.engine.history import History
 from waggle.policy import checkpoint
 from waggle.policy.torch_policy import TorchPolicy
@@ -165,7 +166,7 @@ def test_a_swarms_name_which_a_person_typed_stays_at_home_and_that_of_the_shippe
 )
 def test_a_package_is_missed_only_where_the_installation_wants_it(system, machine):
     places = {"sys_platform": system, "platform_machine": machine}
-    project = tomllib.loads((Path(paths.__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(paths.__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [Requirement(one) for one in project["dependencies"]]
     installed = {one.name.replace("-", "_") for one in wanted if one.marker is None or one.marker.evaluate(places)}
     installed |= {name.removesuffix("_Essentials") for name in installed}
