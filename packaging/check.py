@@ -58,12 +58,12 @@ def app() -> None:
 
 def verifier() -> None:
     """Every dataset that a charter may name: a question made and an answer judged. And a chat template."""
-    from waggle.tasks import template_child, verifier_child, wire
     from waggle.tasks.charter import Specialty
+    from waggle.tasks.sandbox import messages, template_process, verifier_process
 
-    template_child.rendered(wire.Render("{{ messages[0].content }}", {}, ("words",)))
+    template_process.rendered(messages.Render("{{ messages[0].content }}", {}, ("words",)))
 
-    verifier_child.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
+    verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 
 
 def works(part: str, *command: str) -> bool:

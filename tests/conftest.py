@@ -14,7 +14,7 @@ from hypothesis import settings
 from waggle.core.errors import SwarmError
 from waggle.swarm.shim import has_hivemind
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 # What this computer is set to is no part of a test: its language, a way out through a proxy, a hub of one's own.
 for name in tuple(os.environ):

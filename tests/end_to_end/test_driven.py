@@ -15,7 +15,7 @@ from end_to_end.programs import ENVIRONMENT, Engine, running, virtual_screen
 from end_to_end.test_invite import CHOSEN, SETTINGS, go_there
 from waggle.policy import checkpoint
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import InviteWritten, SwarmCreated
+from waggle.protocol.events_swarms import InviteWritten, SwarmCreated
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,7 +6,7 @@ from end_to_end.programs import Engine, running
 from waggle.core import paths
 from waggle.engine.swarms import BACK
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.swarm import book
 from waggle.swarm.book import Book, Entry
 from waggle.tasks import charter as charters

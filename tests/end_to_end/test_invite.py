@@ -5,7 +5,7 @@ import pytest
 from end_to_end.programs import Engine, running
 from waggle.core import paths
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
 from waggle.swarm import book
 
 SETTINGS = ("swarm.host=127.0.0.1",)

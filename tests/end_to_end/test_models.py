@@ -10,9 +10,9 @@ from end_to_end.programs import Engine, running
 from waggle.cli import main
 from waggle.core import paths
 from waggle.protocol import commands, events
-from waggle.protocol.models import ModelExported
-from waggle.protocol.talking import TalkOffered, Turn, TurnGrew
-from waggle.protocol.trying import QuestionAnswered, QuestionPosed
+from waggle.protocol.events_chat import TalkOffered, Turn, TurnGrew
+from waggle.protocol.events_models import ModelExported
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 SECRET = "a word that nobody else has: zyzzyva"

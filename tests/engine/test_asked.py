@@ -9,9 +9,9 @@ from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
 from waggle.protocol import commands
-from waggle.protocol.gatherings import StartedAgain
-from waggle.protocol.rules import Readings, Wishes
-from waggle.protocol.sentence import sentence
+from waggle.protocol.events_swarms import StartedAgain
+from waggle.protocol.schedule import Readings, Wishes
+from waggle.protocol.status_text import sentence
 
 HERE, AWAY = Readings(idle_seconds=0.0), Readings(idle_seconds=181.0)
 

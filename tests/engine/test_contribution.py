@@ -18,15 +18,15 @@ from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History, days_of
 from waggle.policy.checkpoint import Saved
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.held_out import exam_of
 from waggle.swarm.identity import text_of
-from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import Question, QuestionId
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.sandbox.verifier import Verifier
 
 PEER = b"p" * 38
 
@@ -250,9 +250,9 @@ def test_what_a_model_says_that_computes_no_numbers_any_more_can_be_read(verifie
     kept = contribute(tmp_path, replace(me, policy=Numberless(LINES)), questions, rounds=2)
     state = State()
     for event in kept.told:
-        assert wire.event(wire.line(event)) == event
+        assert json_lines.event(json_lines.line(event)) == event
         state = apply(state, event)
-    assert wire.event(wire.line(Snapshot(state=state))) == Snapshot(state=state)
+    assert json_lines.event(json_lines.line(Snapshot(state=state))) == Snapshot(state=state)
     assert [one.metrics.entropy for one in kept.history.told().rounds] == [0.0, 0.0]
 
 

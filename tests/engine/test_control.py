@@ -18,7 +18,7 @@ from waggle.cli import ctl, main, remove_data
 from waggle.core.errors import EngineError
 from waggle.core.paths import LONGEST_SOCKET, Home
 from waggle.engine import control, desk, lifecycle
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import State
 
 ONLY_UNIX = pytest.mark.skipif(not control.UNIX, reason="there is a port of the loopback instead")
@@ -54,9 +54,9 @@ async def test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret(t
     monkeypatch.setattr(control, "UNIX", False)
     home = Home(tmp_path / "h").prepare()
     async with control.serving(home, obey) as server:
-        for said in (b"\n", b"guess\n", wire.line(commands.Resume(id="1"))):
+        for said in (b"\n", b"guess\n", json_lines.line(commands.Resume(id="1"))):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(said + wire.line(commands.Resume(id="2")))
+            writer.write(said + json_lines.line(commands.Resume(id="2")))
             assert await reader.read() == b""
             writer.close()
 
@@ -142,7 +142,7 @@ async def test_what_nobody_expected_is_refused_in_words_and_logged_whole(caplog,
     async def obey(_command):
         raise error
 
-    (refused,) = await control.answers_to(wire.line(commands.ListModels(id="7")), obey)
+    (refused,) = await control.answers_to(json_lines.line(commands.ListModels(id="7")), obey)
     assert (refused.id, refused.title) == ("7", f"The engine could not do that: {why}.")
     assert caplog.records[0].exc_info[1] is error
     caplog.clear()

@@ -212,7 +212,7 @@ def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_
 
 def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
-    tests, app = Path(__file__).parents[1], Path(main.__file__).parents[1]
+    tests, app = Path(__file__).parents[1], Path(main.__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
         "KEYCHAIN_FILE": str(kept), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",

@@ -14,7 +14,7 @@ from waggle.engine import control, following
 from waggle.engine.desk import Desk
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import Follow
 from waggle.protocol.state import Snapshot, State
 from waggle.rl.batch import nothing
@@ -95,9 +95,9 @@ def line_of(reads):
 
 async def told_to_window(reads, kind):
     """The next that a window reads, which is of this kind. That it follows now is no news to it."""
-    event = wire.event(await asyncio.to_thread(line_of, reads))
+    event = json_lines.event(await asyncio.to_thread(line_of, reads))
     if event == events.CommandDone(id="follow"):
-        event = wire.event(await asyncio.to_thread(line_of, reads))
+        event = json_lines.event(await asyncio.to_thread(line_of, reads))
     assert isinstance(event, kind), event
     return event
 
@@ -142,7 +142,7 @@ async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_ma
     desk = Desk()
 
     def told(way):
-        way.write(wire.line(Snapshot(state=State(service=True))))
+        way.write(json_lines.line(Snapshot(state=State(service=True))))
         return nothing
 
     async with control.serving(home, never, told):
@@ -169,7 +169,7 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
     home, window, soon, last, then
 ):
     def ends(way):
-        way.write(wire.line(Snapshot(state=State(service=True))) + wire.line(last))
+        way.write(json_lines.line(Snapshot(state=State(service=True))) + json_lines.line(last))
         way.close()
         return nothing
 
@@ -183,7 +183,7 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
 
 async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, window, soon):
     def killed(way):
-        way.write(wire.line(Snapshot(state=State(service=True))) + b'{"type":"Warned","ti')
+        way.write(json_lines.line(Snapshot(state=State(service=True))) + b'{"type":"Warned","ti')
         way.close()
         return nothing
 
@@ -191,17 +191,17 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
     async with control.serving(home, obey, once(killed)):
         assert await following.follow(home, Desk(), writer, overruled=False)
     writer.close()
-    assert isinstance(wire.event(reads.readline()), Snapshot)
-    assert wire.event(reads.readline()).part == WAITING
-    assert "without a window has ended" in wire.event(reads.readline()).title
+    assert isinstance(json_lines.event(reads.readline()), Snapshot)
+    assert json_lines.event(reads.readline()).part == WAITING
+    assert "without a window has ended" in json_lines.event(reads.readline()).title
 
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_line_without_an_end_ends_following_and_not_the_window(home, window, soon, monkeypatch, known):
-    monkeypatch.setattr(wire, "MAX_LINE", 1 << 16)
+    monkeypatch.setattr(json_lines, "MAX_LINE", 1 << 16)
 
     def endless(way):
-        way.write((wire.line(Snapshot(state=State(service=True))) if known else b"") + b"x" * (1 << 18))
+        way.write((json_lines.line(Snapshot(state=State(service=True))) if known else b"") + b"x" * (1 << 18))
         return nothing
 
     reads, writer = window
@@ -209,9 +209,9 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
         assert await following.follow(home, Desk(), writer, overruled=False) == known
     writer.close()
     if known:
-        assert isinstance(wire.event(reads.readline()), Snapshot)
-        assert wire.event(reads.readline()).part == WAITING
-        assert "has ended" in wire.event(reads.readline()).title
+        assert isinstance(json_lines.event(reads.readline()), Snapshot)
+        assert json_lines.event(reads.readline()).part == WAITING
+        assert "has ended" in json_lines.event(reads.readline()).title
 
 
 def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
@@ -222,9 +222,9 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
         teller = Teller(home.events, service=True)
         async with control.serving(home, obey, following.told_to(teller, Desk())):
             connection = await asyncio.to_thread(control.connect, home, 20.0)
-            connection.sendall(wire.line(Follow(id="follow")))
+            connection.sendall(json_lines.line(Follow(id="follow")))
             told = connection.makefile("rb")
-            assert isinstance(wire.event(await asyncio.to_thread(told.readline)), Snapshot)
+            assert isinstance(json_lines.event(await asyncio.to_thread(told.readline)), Snapshot)
             for number in range(500):  # more than a socket holds
                 teller.tell(events.Warned(title="x" * 4000, advice=str(number)))
             teller.tell(events.EngineStopped(round=1))
@@ -236,4 +236,4 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
     connection, reads = asyncio.run(engine())
     with connection:
         reads.join(20)
-    assert isinstance(wire.event(heard[-1]), events.EngineStopped)
+    assert isinstance(json_lines.event(heard[-1]), events.EngineStopped)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.engine.history import POINTS, History, days_of
-from waggle.protocol import events, person
+from waggle.protocol import events, events_identity
 
 
 def summary(number: int, reward: float = 0.5) -> events.RoundSummary:
@@ -85,7 +85,7 @@ def test_a_damaged_row_costs_one_point_of_a_chart(tmp_path):
     assert [one.round for one in History(path).told().rounds] == [0, 2]
 
 
-def days(folder: Path) -> tuple[person.Day, ...]:
+def days(folder: Path) -> tuple[events_identity.Day, ...]:
     days, _newest = days_of(folder / "history.sqlite")
     return days
 

@@ -17,10 +17,10 @@ from waggle.engine.frugality import Frugality
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.protocol import commands, events, wire
-from waggle.protocol.rules import Readings
-from waggle.protocol.sentence import sentence
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.schedule import Readings
 from waggle.protocol.state import Snapshot
+from waggle.protocol.status_text import sentence
 
 BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power=True, idle_seconds=0.0)
 
@@ -94,7 +94,7 @@ async def test_a_timed_pause_ends_by_itself(lifecycle):
     lifecycle.teller.attach(told.append)
     until = lifecycle.teller.now() + 3.0
     await lifecycle.obey(commands.Pause(id="1", until=until))
-    paused = next(event for event in map(wire.event, told) if isinstance(event, events.PhaseChanged))
+    paused = next(event for event in map(json_lines.event, told) if isinstance(event, events.PhaseChanged))
     assert (paused.phase, paused.until) == ("paused", until)
     await reached(lifecycle, "contributing")
 

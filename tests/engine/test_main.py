@@ -23,8 +23,8 @@ from waggle.engine.gate import Gate
 from waggle.engine.history import History
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.teller import Teller
-from waggle.protocol import events, wire
-from waggle.protocol.rules import Wishes
+from waggle.protocol import events, json_lines
+from waggle.protocol.schedule import Wishes
 from waggle.rl.batch import nothing
 
 
@@ -60,7 +60,7 @@ async def ran(folder):
         finally:
             writer.close()
             os.close(theirs)
-        return code, [wire.event(line) for line in told]
+        return code, [json_lines.event(line) for line in told]
 
 
 def said_as_error(caplog, failed: events.EngineFailed) -> None:
@@ -167,7 +167,7 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
     with pytest.raises(end):
         await ran(tmp_path)
     (record,) = paths.Home(tmp_path).events.glob("*.jsonl")
-    assert not any(isinstance(event, events.EngineFailed) for event in wire.recording(record))
+    assert not any(isinstance(event, events.EngineFailed) for event in json_lines.recording(record))
 
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):

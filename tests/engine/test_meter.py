@@ -8,7 +8,7 @@ import pytest
 from gui.recorded import ready
 from waggle.core.settings import Computer
 from waggle.engine.meter import Meter
-from waggle.protocol.person import Day
+from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
 NOON = 12 * 3600.0  # of the first of January 1970

@@ -16,7 +16,7 @@ from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.policy import hub
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 
 
 async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkeypatch):
@@ -165,7 +165,7 @@ class Life:
         self.found = asyncio.ensure_future(found)
 
     def _hear(self, line: bytes) -> None:
-        event = wire.event(line)
+        event = json_lines.event(line)
         if isinstance(event, events.Downloading) and event.done >= (0 if self.limit else self._small + 4 * PIECE):
             self.came.set()
         if isinstance(event, events.Warned):

@@ -17,11 +17,11 @@ from waggle.engine import others
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
-from waggle.protocol import wire
-from waggle.protocol.about_peer import about
-from waggle.protocol.comparing import ModelsCompared, ScoreCurve, ScorePoint
+from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
-from waggle.protocol.sent import SentTold
+from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
+from waggle.protocol.events_outbox import SentTold
+from waggle.protocol.peer_text import about
 from waggle.protocol.state import CARDS, Snapshot, State, apply
 from waggle.swarm import record
 from waggle.swarm.identity import text_of
@@ -34,9 +34,9 @@ from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Standing
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 
 ORIGIN, EPOCH = b"p" * 38, 1000
 WORDY = msgspec.structs.replace(first_swarm(), completion_characters=LONGEST_COMPLETION)  # as a stranger may write one
@@ -186,7 +186,7 @@ def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_wind
     assert len(found.groups) == 104, "a record may be so large"
     told = others.event_of(arrived(found), Titles(WORDY))
     assert apply(State(), told).arrivals[0][1] == 104
-    assert len(wire.line(told)) < wire.MAX_LINE / 4
+    assert len(json_lines.line(told)) < json_lines.MAX_LINE / 4
 
 
 async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_rest_is_counted(
@@ -213,7 +213,7 @@ def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads
     for _ in range(CARDS):
         state = apply(state, told)
     assert len(state.cards) == CARDS // 2
-    assert len(wire.line(Snapshot(state=state))) < wire.MAX_LINE / 2
+    assert len(json_lines.line(Snapshot(state=state))) < json_lines.MAX_LINE / 2
 
 
 def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_window_reads(
@@ -225,4 +225,4 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
         node._sent.note("groups", blob, bytes([number]) * 38)
     messages = others.sent(node)
     assert [len(message.text) for message in messages] == [others.LONGEST_MESSAGE] * 10
-    assert len(wire.line(SentTold(messages=messages))) < wire.MAX_LINE / 4
+    assert len(json_lines.line(SentTold(messages=messages))) < json_lines.MAX_LINE / 4

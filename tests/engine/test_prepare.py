@@ -24,10 +24,10 @@ from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
 from waggle.policy import configuration, fit
 from waggle.policy.training import Training
-from waggle.protocol import wire
+from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
-from waggle.rl.rules import RULES
-from waggle.tasks.verifier import Verifier
+from waggle.rl.update_rules import RULES
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def prepared(
@@ -104,7 +104,7 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
     monkeypatch.setattr(keeping, "restore", restore)
     await prepared(tmp_path, Learning(held_out_questions=1))
     (record,) = (tmp_path / "events").glob("*.jsonl")
-    told = [event for event in map(wire.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    told = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
     assert [event.long for event in told if "3 of 40 rounds" in event.part] == [True]
     assert sum(event.long for event in told) == 1
 

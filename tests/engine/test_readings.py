@@ -13,7 +13,7 @@ import pytest
 import waggle
 from waggle.core.settings import When
 from waggle.engine.readings import Reader, linux
-from waggle.protocol.rules import Wishes, decide, plain_name
+from waggle.protocol.schedule import Wishes, decide, plain_name
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
 

@@ -9,7 +9,7 @@ from waggle.core.errors import HistoryError
 from waggle.core.settings import Model, Settings
 from waggle.engine.history import History, days_of
 from waggle.engine.rebuilding import opened
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
 
 GRIDS = events.SpecialtyInfo(dataset="binary_matrix", title="Grids")
@@ -53,7 +53,7 @@ def home(tmp_path):
 def record(home, told, *, hour: int = 8, written: float = 1000.0) -> None:
     """A record that was begun at this hour, as the clock of then had it, and written last at this moment."""
     path = home / "events" / f"20260101T{hour:02}0000-000000.jsonl"
-    path.write_bytes(b"".join(map(wire.line, told)) + b'{"type":"Cut')
+    path.write_bytes(b"".join(map(json_lines.line, told)) + b'{"type":"Cut')
     os.utime(path, (written, written))
 
 

@@ -17,7 +17,7 @@ from waggle.swarm import sheet
 from waggle.swarm.news import SheetsMarked
 from waggle.swarm.node import SwarmNode
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 NOW = 2_000_000_000.0
 

@@ -20,8 +20,8 @@ from waggle.policy import checkpoint
 from waggle.policy.choose import open_policy
 from waggle.policy.training import Training
 from waggle.protocol import commands
-from waggle.protocol import talking as protocol
-from waggle.protocol.talking import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
+from waggle.protocol import events_chat as protocol
+from waggle.protocol.events_chat import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.rl.batch import Written
 
 TEMPLATE = (

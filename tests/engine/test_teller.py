@@ -13,7 +13,7 @@ import pytest
 from waggle.engine import stdio
 from waggle.engine import teller as tellers
 from waggle.engine.teller import Teller
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 
 
@@ -25,7 +25,7 @@ async def teller(tmp_path):
 
 
 def kept(folder):
-    return [event for path in sorted(folder.glob("*.jsonl")) for event in wire.recording(path)]
+    return [event for path in sorted(folder.glob("*.jsonl")) for event in json_lines.recording(path)]
 
 
 async def test_events_are_numbered_stamped_kept_and_passed_on(teller, tmp_path):
@@ -33,7 +33,7 @@ async def test_events_are_numbered_stamped_kept_and_passed_on(teller, tmp_path):
     teller.attach(lines.append)
     teller.tell(events.PartRestarted(part="verifier", reason="killed"))
     teller.tell(events.EngineStopped(round=4))
-    passed = [wire.event(line) for line in lines]
+    passed = [json_lines.event(line) for line in lines]
     assert [(event.seq, event.at) for event in passed] == [(1, 100.0), (2, 100.0)]
     assert kept(tmp_path) == passed
     assert teller.state.phase == "stopped"
@@ -53,7 +53,7 @@ async def test_growing_completions_are_kept_for_the_round_in_progress_only(telle
         teller.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
         teller.tell(events.CompletionsGrew(round=number, rows=()))
     assert not any(isinstance(event, events.CompletionsGrew) for event in kept(tmp_path))
-    assert [event.round for event in wire.recording(tmp_path / "writing.part")] == [2]
+    assert [event.round for event in json_lines.recording(tmp_path / "writing.part")] == [2]
 
 
 async def test_what_is_kept_of_completions_while_they_grow_is_bounded(teller, tmp_path, monkeypatch):
@@ -90,7 +90,7 @@ async def test_a_full_record_is_followed_by_one_that_begins_with_everything_know
     files = sorted(tmp_path.glob("*.jsonl"))
     assert len(files) > 2
     assert 4000 < sum(path.stat().st_size for path in files) < 7000
-    newest = list(wire.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
+    newest = list(json_lines.recording(max(files, key=lambda path: path.stat().st_mtime_ns)))
     assert isinstance(newest[0], Snapshot)
 
 
@@ -118,7 +118,7 @@ async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_ca
     files = [path for path in tmp_path.glob("*.jsonl") if path.is_file()]
     assert not [path.name for path in files if path.name.startswith("2040")]
     assert sum(path.stat().st_size for path in files) < 7000
-    told = [event for path in files for event in wire.recording(path)]
+    told = [event for path in files for event in json_lines.recording(path)]
     assert {38, 39} <= {event.round for event in told if isinstance(event, events.PhaseChanged)}
 
 
@@ -129,7 +129,7 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
     shutil.rmtree(tmp_path)
     for number in range(20):
         teller.tell(events.PhaseChanged(phase="contributing", round=number))
-    assert [wire.event(line).round for line in lines] == list(range(20))
+    assert [json_lines.event(line).round for line in lines] == list(range(20))
     tmp_path.mkdir()
     teller.tell(events.EngineStopped(round=20))
     assert [type(event) for event in kept(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
@@ -174,7 +174,7 @@ async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_th
         os.close(theirs)
         reads.join(20)
     assert sum(map(len, lines[:-2])) < tellers.MOST_WAITING + 200_000
-    told = [wire.event(line) for line in lines]
+    told = [json_lines.event(line) for line in lines]
     assert [type(event) for event in told[-2:]] == [Snapshot, events.EngineStopped]
     state = State()
     for event in told:

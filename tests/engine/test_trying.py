@@ -14,7 +14,7 @@ from waggle.engine.moments import Moments
 from waggle.engine.trying import Trying
 from waggle.policy.choose import open_policy
 from waggle.protocol import commands
-from waggle.protocol.trying import AnswerShared, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.round import Node, Rules
 from waggle.swarm import judging, record
@@ -22,8 +22,8 @@ from waggle.swarm.identity import load_or_create
 from waggle.swarm.record import Record
 from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Group
 from waggle.tasks.questions import split_of
+from waggle.tasks.rollout_group import Group
 
 NOW = 1_790_000_000.0
 CHARTER = first_swarm()

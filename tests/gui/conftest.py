@@ -21,7 +21,7 @@ from waggle.gui.garbage import Collector
 from waggle.gui.look import Look
 from waggle.gui.opened import Application
 from waggle.gui.window import Window
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
 HERE = Path(__file__).parent
@@ -75,7 +75,7 @@ def written() -> tuple[AnyEvent, ...]:
 
 @pytest.fixture(scope="session")
 def told(recording: Path) -> tuple[AnyEvent, ...]:
-    return tuple(event for event in wire.recording(recording) if event and not isinstance(event, events.EngineStopped))
+    return tuple(event for event in json_lines.recording(recording) if event and not isinstance(event, events.EngineStopped))
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from waggle.gui.swarm_form import SwarmForm
 from waggle.gui.swarm_views import Sheet
 from waggle.gui.swarms import SHEET
 from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
-from waggle.protocol.rules import moment
+from waggle.protocol.schedule import moment
 from waggle.protocol.state import State
 
 FAKE = Path(__file__).with_name("fake_engine.py")

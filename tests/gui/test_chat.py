@@ -21,8 +21,8 @@ from waggle.gui.window import Window
 from waggle.gui.words import tr
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.protocol.state import AnyEvent, State
-from waggle.protocol.talking import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 
 Make = Callable[..., Window]
 OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)

@@ -11,8 +11,8 @@ from waggle.gui.parts import Line
 from waggle.gui.progress import Progress
 from waggle.gui.window import Window
 from waggle.protocol.commands import ChangeSettings
-from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events import SettingsChanged
+from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.state import AnyEvent
 
 PLACES = tuple(ScorePoint(round=number, right=right, total=16, nodes=1) for number, right in ((3, 1), (9, 8)))

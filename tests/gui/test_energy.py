@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from gui.recorded import ready
 from waggle.core.settings import Computer, Settings, When
 from waggle.gui.energy import energy, footprint, of_today
-from waggle.protocol.person import Day, DaysTold
+from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
 
 DAYS = DaysTold(

@@ -12,10 +12,10 @@ from waggle.core.settings import Settings
 from waggle.engine.main import LEAVING_SECONDS
 from waggle.gui import engine_process
 from waggle.gui.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Pause, Resume, Say
+from waggle.protocol.events_chat import TurnGrew
 from waggle.protocol.state import AnyEvent
-from waggle.protocol.talking import TurnGrew
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 Made = tuple[EngineProcess, list[AnyEvent]]
@@ -226,19 +226,19 @@ def test_a_connection_that_breaks_later_is_tried_until_it_is_there_again(
     far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_process, "LATER", 0.01)
-    (tmp_path / "event").write_bytes(wire.line(events.Preparing(part="Warming up", done=0, parts=1)))
+    (tmp_path / "event").write_bytes(json_lines.line(events.Preparing(part="Warming up", done=0, parts=1)))
     process, told = far(BREAKS.format(folder=tmp_path, code=255))
     qtbot.waitUntil(lambda: len(told) > 6, timeout=60_000)
     assert process.running
     gone = [event for event in told if isinstance(event, events.EngineGone)]
     assert [(event.host, event.restarts) for event in gone] == [("box", i + 1) for i in range(len(gone))]
     assert set(kinds(told)) == {"Preparing", "EngineGone"}, "that an engine ended so many times in a row is not so"
-    (tmp_path / "next").write_bytes(wire.line(events.EngineFailed(title="No room.", advice="Make some.")))
+    (tmp_path / "next").write_bytes(json_lines.line(events.EngineFailed(title="No room.", advice="Make some.")))
     (tmp_path / "next").rename(tmp_path / "event")  # whole, whenever it is looked for
     qtbot.waitUntil(lambda: kinds(told)[-1] == "EngineFailed" and not process.running, timeout=60_000)
 
 
-PREPARING = wire.line(events.Preparing(part="Waiting until another engine has left this folder", done=0, parts=1))
+PREPARING = json_lines.line(events.Preparing(part="Waiting until another engine has left this folder", done=0, parts=1))
 STARTS = "cd {folder}; echo >>starts; set -- $(/usr/bin/wc -l starts); /bin/cat $1.said; exit $(/bin/cat $1.code)"
 
 
@@ -246,8 +246,8 @@ def test_the_engine_of_a_connection_that_broke_is_waited_for_until_it_has_heard_
     far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_process, "LATER", 0.01)
-    failed = wire.line(events.EngineFailed(title="Another engine, or a seed, is running for this folder.", advice=""))
-    settings = wire.line(events.SettingsChanged(settings=Settings()))
+    failed = json_lines.line(events.EngineFailed(title="Another engine, or a seed, is running for this folder.", advice=""))
+    settings = json_lines.line(events.SettingsChanged(settings=Settings()))
     begun = [(PREPARING + settings, 255), (PREPARING + failed, 1), (PREPARING + failed, 1), (PREPARING + settings + failed, 1)]
     for number, (said, code) in enumerate(begun, 1):
         (tmp_path / f"{number}.said").write_bytes(said)
@@ -262,7 +262,9 @@ def test_the_engine_of_a_connection_that_broke_is_waited_for_until_it_has_heard_
 def test_an_engine_on_another_computer_whose_folder_is_taken_is_not_begun_again_unless_a_connection_broke(
     far: Far, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    (tmp_path / "1.said").write_bytes(PREPARING + wire.line(events.EngineFailed(title="Another engine is running.", advice="")))
+    (tmp_path / "1.said").write_bytes(
+        PREPARING + json_lines.line(events.EngineFailed(title="Another engine is running.", advice=""))
+    )
     (tmp_path / "1.code").write_text("1")
     process, told = far(STARTS.format(folder=tmp_path))
     qtbot.waitUntil(lambda: len(told) == 2 and not process.running, timeout=60_000)
@@ -270,14 +272,14 @@ def test_an_engine_on_another_computer_whose_folder_is_taken_is_not_begun_again_
 
 
 def test_an_engine_on_another_computer_that_dies_is_started_as_often_as_one_here(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
-    (tmp_path / "event").write_bytes(wire.line(events.Preparing(part="Warming up", done=0, parts=1)))
+    (tmp_path / "event").write_bytes(json_lines.line(events.Preparing(part="Warming up", done=0, parts=1)))
     process, told = far(BREAKS.format(folder=tmp_path, code=7))
     qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=60_000)
     assert kinds(told) == ["Preparing", "EngineGone", "EngineGone", "EngineFailed"]
 
 
 def test_begun_by_hand_the_other_computer_has_to_be_reached_first(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
-    (tmp_path / "event").write_bytes(wire.line(events.EngineFailed(title="No room.", advice="Make some.")))
+    (tmp_path / "event").write_bytes(json_lines.line(events.EngineFailed(title="No room.", advice="Make some.")))
     process, told = far(BREAKS.format(folder=tmp_path, code=255))
     qtbot.waitUntil(lambda: "EngineFailed" in kinds(told) and not process.running, timeout=60_000)
     process.start()

@@ -18,7 +18,7 @@ from waggle.gui import language
 from waggle.gui.help_page import WORDS, HelpPage, Log
 from waggle.gui.journal import KEPT, Journal, JournalLines, Notes
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
-from waggle.protocol.gatherings import SwarmShown, SwarmsTold
+from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
 from waggle.protocol.state import State
 
 KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
-from protocol.test_sentence import TABLE
-from protocol.test_weather import TABLE as WEATHER
+from protocol.test_activity_text import TABLE as WEATHER
+from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
 from waggle.core.settings import When
 from waggle.gui import keys, language, question_card
@@ -41,16 +41,16 @@ from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import ago, day, decimal, figure, percent, plural, reward, short_ago, size, told, tr, whole_day
-from waggle.protocol.about_peer import about
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
-from waggle.protocol.rules import Readings, Wishes, decide
-from waggle.protocol.sentence import sentence
+from waggle.protocol.peer_text import about
+from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
+from waggle.protocol.status_text import sentence
 from waggle.swarm import greeting
 from waggle.swarm.greeting import Greeting
 from waggle.tasks import charter as charters
+from waggle.tasks.catalogue import shipped
 from waggle.tasks.charter import PROTOCOL
-from waggle.tasks.offered import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 Told = Callable[..., Window]

@@ -33,8 +33,8 @@ from waggle.gui.swarms import Swarms
 from waggle.gui.window import SMALLEST, Window
 from waggle.gui.words import tr
 from waggle.protocol import events
+from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
-from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 
 PERCENTS = (80, 100, 130, 150, 200)
 

@@ -7,7 +7,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from waggle.gui.line_process import LineProcess
-from waggle.protocol import wire
+from waggle.protocol import json_lines
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_second_start_forgets_what_the_first_one_began_to_say(program: LinePro
 
 
 def test_what_says_something_endless_is_ended(program: LineProcess, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_LINE", 100_000)
+    monkeypatch.setattr(json_lines, "MAX_LINE", 100_000)
     with qtbot.waitSignal(program.ended, timeout=20_000) as ended:
         program.start(python("while True: print('x' * 1000, end='')"))
     assert ended.args == [1, ["It said something endless."]]

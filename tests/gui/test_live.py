@@ -21,7 +21,7 @@ from waggle.gui.span_text import lines_of
 from waggle.gui.stepper import TITLES, Stepper
 from waggle.gui.window import Window
 from waggle.protocol import events
-from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State
 
 LONG = "step by step " * 200

@@ -15,7 +15,7 @@ from waggle.core import paths
 from waggle.gui.current import Current
 from waggle.gui.look import Look
 from waggle.gui.progress import Progress
-from waggle.protocol import wire
+from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(t
 
 def test_the_example_holds_what_its_engine_would_have_answered():
     state = State()
-    for event in filter(None, wire.recording(paths.example())):
+    for event in filter(None, json_lines.recording(paths.example())):
         state = apply(state, event)
     assert state.ready is not None
     assert state.swarms is not None

@@ -28,7 +28,7 @@ from waggle.gui.window import Window
 from waggle.gui.words import figure
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
-from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
 Told = Callable[..., Window]

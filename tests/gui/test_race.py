@@ -16,8 +16,8 @@ from waggle.gui.look import Look
 from waggle.gui.race import Race, detail, fold, headline, jump, solved_words, verdict
 from waggle.gui.race_view import RaceView
 from waggle.gui.window import Window
-from waggle.protocol import race
-from waggle.protocol.race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, Told
+from waggle.protocol import events_race
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, Told
 
 Make = Callable[..., Window]
 RACERS = (Racer(id="12D3KooWBriskOtter", name="Brisk Otter"), Racer(id="12D3KooWCleverWren", name="Clever Wren"))
@@ -44,7 +44,7 @@ def told(*story: Told) -> Race:
 
 def test_what_a_race_tells_is_read_back_as_it_was() -> None:
     for message in (*STORY, WON):
-        assert race.read(race.line(message).strip()) == message
+        assert events_race.read(events_race.line(message).strip()) == message
 
 
 def test_a_race_is_told_in_words_as_it_goes() -> None:

@@ -11,12 +11,12 @@ from waggle.core.errors import CharterError
 from waggle.gui import language
 from waggle.gui.words import told
 from waggle.lab.audit import TRIED
-from waggle.tasks import audited
 from waggle.tasks import charter as charters
-from waggle.tasks.audited import Finding
 from waggle.tasks.charter import Specialty
+from waggle.tasks.specialties import audit_results
+from waggle.tasks.specialties.audit_results import Finding
 
-REASONS = {reason for found in audited.shipped().findings.values() for reason in found.reasons}
+REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 
@@ -55,7 +55,7 @@ def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
 
 def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
     quick = Finding(dataset="quick", listed=True, longest=2_000)
-    reason = replace(audited.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
+    reason = replace(audit_results.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
     assert told(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
 
 

@@ -27,11 +27,11 @@ from waggle.gui.swarms import CREATE, JOIN, SHEET
 from waggle.gui.window import Window
 from waggle.gui.you import GOODBYE, IDENTITY
 from waggle.protocol import events
-from waggle.protocol.gatherings import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
-from waggle.protocol.person import BackupWritten
+from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_identity import BackupWritten
+from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_swarms import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
 from waggle.protocol.state import AnyEvent
-from waggle.protocol.talking import TurnGrew
-from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
 
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 SILENT = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # an engine that takes its time with everything

@@ -20,10 +20,10 @@ from waggle.gui.parts import Button
 from waggle.gui.replay import Replay
 from waggle.gui.shell import Shell
 from waggle.gui.window import Window
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Pause, QueryHistory, Resume
-from waggle.protocol.sentence import sentence
 from waggle.protocol.state import AnyEvent
+from waggle.protocol.status_text import sentence
 
 
 def collect(replay: Replay) -> list[AnyEvent]:
@@ -34,7 +34,7 @@ def collect(replay: Replay) -> list[AnyEvent]:
 
 def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "run.jsonl"
-    lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", wire.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
+    lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", json_lines.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
     path.write_bytes(b"".join(lines))
     replay = Replay(path)
     told = collect(replay)
@@ -46,7 +46,9 @@ def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> 
 
 def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_bytes(wire.line(events.PhaseChanged(phase="contributing", round=1)) + wire.line(events.EngineStopped(round=1)))
+    path.write_bytes(
+        json_lines.line(events.PhaseChanged(phase="contributing", round=1)) + json_lines.line(events.EngineStopped(round=1))
+    )
     replay = Replay(path)
     told = collect(replay)
     replay.play_all()
@@ -55,7 +57,7 @@ def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
 
 def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_bytes(b"".join(wire.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
+    path.write_bytes(b"".join(json_lines.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
     now = [0.0]
     replay = Replay(path, speed=2.0, clock=lambda: now[0])
     told = collect(replay)

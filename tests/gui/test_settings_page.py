@@ -32,10 +32,10 @@ from waggle.gui.why import Why, unheld
 from waggle.gui.window import Window
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
-from waggle.protocol.rules import Decision, Rule, Tick
-from waggle.protocol.sent import SentMessage
-from waggle.protocol.sentence import sentence
+from waggle.protocol.events_outbox import SentMessage
+from waggle.protocol.schedule import Decision, Rule, Tick
 from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
 
 ROWS = {made.key: made for part in PARTS for made in part.rows}
 

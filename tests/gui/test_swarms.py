@@ -35,7 +35,9 @@ from waggle.gui.window import Window
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
-from waggle.protocol.gatherings import (
+from waggle.protocol.events_models import ModelExported, ModelShown, ModelsTold
+from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_swarms import (
     InviteRead,
     InviteWritten,
     SpecialtyOffer,
@@ -45,10 +47,8 @@ from waggle.protocol.gatherings import (
     SwarmShown,
     SwarmsTold,
 )
-from waggle.protocol.models import ModelExported, ModelShown, ModelsTold
 from waggle.protocol.state import State
-from waggle.protocol.trying import Answered, QuestionAnswered, QuestionPosed
-from waggle.tasks.offered import shipped
+from waggle.tasks.catalogue import shipped
 
 Told = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32

@@ -30,8 +30,8 @@ from waggle.gui.window import Window
 from waggle.gui.words import date_of
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
-from waggle.protocol.person import Day, DaysTold
-from waggle.protocol.rules import Decision, Readings, Wishes, decide
+from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.schedule import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 Told = Callable[..., Window]

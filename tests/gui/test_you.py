@@ -19,7 +19,7 @@ from waggle.gui.words import whole_day
 from waggle.gui.you import You, aha_words
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
-from waggle.protocol.person import BackupRead, BackupWritten, Day, DaysTold
+from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
 from waggle.protocol.state import State
 
 Told = Callable[..., Window]

@@ -18,7 +18,7 @@ from waggle.sapo import round as sapo
 from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 __all__ = ["charter", "identity", "seed_address", "start", "unhurried"]
 

@@ -18,7 +18,7 @@ from waggle.lab.attacks import Scene
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 RANGE = "8.8.4"  # of the crowd
 VICTIM, HONEST = "9.9.9.9", "1.1.1.1"

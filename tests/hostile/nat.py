@@ -28,7 +28,7 @@ from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 SEED, HOME, OTHER = "5.5.5.1", "10.9.1.2", "5.5.6.2"  # addresses that p2pd takes for the internet's, and one that it does not
 SIDES = (("seed", "5.5.5.254", SEED), ("home", "10.9.1.254", HOME), ("other", "5.5.6.254", OTHER))

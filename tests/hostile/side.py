@@ -19,9 +19,9 @@ from waggle.swarm.news import GroupsArrived, NetworkRestarted, News, ReachFound,
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import QuestionId
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.sandbox.verifier import Verifier
 
 ROUNDS = 8  # at most
 GROUPS = 2  # that a node shares of each round

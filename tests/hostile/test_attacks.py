@@ -35,11 +35,11 @@ from waggle.swarm.quota import TOGETHER, WORK_RATE, Joint, Payers
 from waggle.swarm.record import MAX_BLOB
 from waggle.swarm.services import CALLS_BURST
 from waggle.swarm.trust import DOUBT_S, TRUSTED_PART
-from waggle.tasks import child
-from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
+from waggle.tasks.sandbox import child_process
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import Verifier
 
 SceneOf = Callable[[Attacker], Scene]
 Arrives = Callable[[], Awaitable[Live]]
@@ -182,7 +182,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
     hostile, judging = await attacker("staller"), verifier.pid
     with monkeypatch.context() as stalled:  # alone: what else was set for slow computers holds on
         stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # whatever it says takes longer
-        stalled.setattr(child, "LOOK_SECONDS", 0.0)
+        stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"

@@ -15,7 +15,7 @@ from waggle.swarm.gathering import MAX_PULL
 from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 HELD = 150  # connections to the port of p2pd
 BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # of the handshake of libp2p

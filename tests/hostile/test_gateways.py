@@ -39,8 +39,8 @@ from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.swarm.sources import RELAYED
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.exam import Exam
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.exam import Exam
+from waggle.tasks.sandbox.verifier import Verifier
 
 __all__ = ["exam"]
 

@@ -19,7 +19,7 @@ from waggle.swarm.news import ReachFound
 from waggle.swarm.services import Services
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TOO_LONG = 200_000  # bytes: in p2pd's log a line of 320 kB, of which Python takes 64
 UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not

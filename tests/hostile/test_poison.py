@@ -14,7 +14,7 @@ from waggle.sapo import round as sapo
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from waggle.swarm.dht import Dht
 from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.swarm.shim import load_hivemind
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
 

@@ -23,7 +23,7 @@ from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.swarm.record import MAX_GROUPS
 from waggle.swarm.sources import source_of
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 FRIENDS = 3
 NAMES = 100

@@ -16,9 +16,9 @@ from waggle.lab.results import Book
 from waggle.lab.siege import Besieged, Costs, Key, Siege, _Besiegers, lay
 from waggle.swarm.node import SwarmNode
 from waggle.tasks.charter import Charter, Specialty, first_swarm
-from waggle.tasks.group import Completion
 from waggle.tasks.questions import Question
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.verifier import Verifier
 
 COSTS = Costs(cpu_seconds=1.0, memory_mb=100.0, seconds=9.0)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from waggle.lab.race import give_way, race
-from waggle.protocol.race import Examined, FirstSolved, RaceBegan, RoundRaced, read
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
 
 
 @pytest.fixture(scope="module", autouse=True)

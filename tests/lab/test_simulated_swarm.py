@@ -6,8 +6,8 @@ from waggle.core.errors import LabError
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial import noise_seed, origin_of
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 
 def hive(count: int = 3, **weather) -> Hive:

@@ -13,7 +13,7 @@ from waggle.lab import starter, starter_measure, starter_tokenizer
 from waggle.lab.starter import Encoded, Example, Phase, Recipe, Shape
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TOY = Recipe(
     phases=(Phase(steps=4), Phase(steps=2, tag_share=0.5, given_share=0.5)),

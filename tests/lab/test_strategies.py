@@ -11,8 +11,8 @@ from waggle.core.errors import LabError
 from waggle.lab import strategies
 from waggle.lab.strategies import guard, strategy, table
 from waggle.sapo.sharing import Offer, PeerGroup
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 NAMES = sorted(table())
 RIGHT, HALF, CRUMBS = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0), (0.05, 0.0, 0.0, 0.05)

@@ -19,7 +19,7 @@ from waggle.lab import bench_cells, worker
 from waggle.lab.results import Book, Run
 from waggle.lab.swarm import _said, open_book, study_of
 from waggle.tasks import charter as charters
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")

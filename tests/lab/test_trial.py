@@ -18,13 +18,13 @@ from waggle.lab.strategies import strategy
 from waggle.lab.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.torch_policy import TorchPolicy
-from waggle.rl import grpo, ppo
+from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Gated, Offer, Plain, TrainingSet
 from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 CHARTER = first_swarm()
 ROUNDS = 5

@@ -15,7 +15,7 @@ from swarm.live import Ear, answered, fresh_identity, options, question_ids, ser
 from waggle.swarm.news import GroupsArrived
 from waggle.swarm.node import SwarmNode
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TEMPO_S = 1.0  # as it is by default
 

@@ -29,7 +29,7 @@ from waggle.gui.look import Look, Theme
 from waggle.gui.progress import Progress
 from waggle.gui.still import settled
 from waggle.gui.window import Window
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
@@ -77,7 +77,7 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
 
 def example() -> Story:
     """The run that ships with Waggle, still going on."""
-    played = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    played = [event for event in json_lines.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
     first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
     return [first, *played, last]
 

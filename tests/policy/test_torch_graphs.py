@@ -13,7 +13,7 @@ from waggle.policy import torch_graphs
 from waggle.policy.torch_graphs import Compute, RecordedRows, Recording, Recordings
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.rl.batch import SampleParams
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 
 on_a_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA card here")
 

@@ -6,7 +6,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from waggle.policy.torch_pick import pick as torch_pick
-from waggle.rl.pick import nucleus, pick
+from waggle.rl.token_sampling import nucleus, pick
 
 
 def noise(rows: int, seed: int = 0) -> np.ndarray:

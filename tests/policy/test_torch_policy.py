@@ -19,7 +19,7 @@ from waggle.policy.torch_memory import memory_errors
 from waggle.policy.torch_policy import TorchPolicy
 from waggle.policy.training import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 
 STOP = 1
 SMAPS = Path("/proc/self/smaps")  # of Linux: a line of flags for each piece of memory

@@ -5,8 +5,8 @@ import numpy as np
 from waggle.sapo.aha import Aha, Ahas
 from waggle.sapo.lesson import Lesson
 from waggle.sapo.round import Judged, Learned
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 ME, ANNA, BEN = b"m" * 38, b"a" * 38, b"b" * 38
 

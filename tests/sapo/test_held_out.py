@@ -3,12 +3,12 @@
 import dataclasses
 
 from sapo.test_round import node
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.held_out import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.round import Rules
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Completion
 
 
 def test_right_answers_on_reserved_questions_are_counted(verifier):

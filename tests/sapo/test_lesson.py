@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
-from waggle.rl.rules import RULES as KINDS
-from waggle.rl.rules import rule
+from waggle.rl.update_rules import RULES as KINDS
+from waggle.rl.update_rules import rule
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.lesson import external_draft, fits_at_all
 from waggle.sapo.round import play
 from waggle.sapo.sharing import Offer, PeerGroup, Plain, TrainingSet
-from waggle.tasks.group import Completion
+from waggle.tasks.rollout_group import Completion
 
 
 class Listener(Plain):

@@ -8,16 +8,16 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from waggle.core import paths
 from waggle.engine.prepare import _seed
 from waggle.policy.tokenizer import Tokenizer, load
-from waggle.rl import grpo
 from waggle.rl.batch import Sampled
-from waggle.rl.noise import generator, uniforms
+from waggle.rl.random_streams import generator, uniforms
+from waggle.rl.update_rules import grpo
 from waggle.sapo.lesson import Measure, external_draft, lesson, weigh
 from waggle.sapo.round import completion_of
 from waggle.sapo.sharing import Adaptive, Gated, Offer, draw_uniformly
 from waggle.swarm import record
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 CHARTER = first_swarm()
 EPOCH = 1000

@@ -12,9 +12,9 @@ from swarm.live import Ear, Live, Start, fresh_identity, options, serving
 from waggle.swarm import dht, gates, gateway, judging, light, offers, reach
 from waggle.swarm.identity import Identity
 from waggle.swarm.node import SwarmNode
-from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,9 @@ from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.swarm.trust import KNOWN_FROM, TRUSTED_FROM, Trust
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 
 SOON = 60.0  # seconds after which a test gives up waiting: a peer that did not answer in time is asked again after 15
 DATASET = "basic_arithmetic"

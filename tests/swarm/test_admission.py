@@ -21,7 +21,7 @@ from waggle.swarm.node import SwarmNode
 from waggle.swarm.services import Services
 from waggle.tasks.charter import Charter, decode, encode, first_swarm
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(32)

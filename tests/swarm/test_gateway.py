@@ -44,7 +44,7 @@ from waggle.swarm.web import Web
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def test_groups_travel_both_ways_through_a_gateway(

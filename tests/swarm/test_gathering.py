@@ -26,9 +26,9 @@ from waggle.swarm.quota import PULL_RATE, TOGETHER, WORK_BURST, Accounts, Joint
 from waggle.swarm.record import MAX_BLOB, Record
 from waggle.swarm.sources import Route
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import NEWCOMERS, Completion
 from waggle.tasks.questions import Question, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import NEWCOMERS, Completion
+from waggle.tasks.sandbox.verifier import Verifier
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
 QUICK_S = 0.001  # a slow record takes longer than four times this

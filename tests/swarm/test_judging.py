@@ -18,12 +18,12 @@ from waggle.swarm.announcement import Announcement
 from waggle.swarm.identity import Identity
 from waggle.swarm.judging import Watch
 from waggle.swarm.record import Record
-from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, epoch_at, seed_of
-from waggle.tasks.verifier import BATCH_SECONDS, Verifier
-from waggle.tasks.wire import Key
+from waggle.tasks.rollout_group import Completion, Verdict
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.messages import Key
+from waggle.tasks.sandbox.verifier import BATCH_SECONDS, Verifier
 
 
 def announced_record(

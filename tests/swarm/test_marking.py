@@ -27,10 +27,10 @@ from waggle.swarm.record import Record
 from waggle.swarm.services import Services
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import Charter
-from waggle.tasks.exam import Exam, exam_of
-from waggle.tasks.group import RIGHT, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT, Completion, Group
+from waggle.tasks.sandbox.exam import Exam, exam_of
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from waggle.swarm import marks_kept
 from waggle.swarm.identity import PEER_ID_PREFIX
 from waggle.swarm.marks import FARTHEST, KEPT, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
 from waggle.swarm.sources import RELAYED
-from waggle.tasks.group import NEWCOMERS
+from waggle.tasks.rollout_group import NEWCOMERS
 
 
 def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> Mark:

@@ -28,9 +28,9 @@ from waggle.swarm.record import Record, encode
 from waggle.swarm.services import CALLS_BURST, RANGE, Limits, Refused, Services
 from waggle.swarm.trust import MAX_PEERS
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion, Verdict
 from waggle.tasks.questions import Question, epoch_at, seed_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def test_groups_made_by_one_node_arrive_judged_at_the_other(

@@ -5,7 +5,7 @@ import pytest
 from waggle.swarm import quota
 from waggle.swarm.quota import FRIENDS, WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
 from waggle.swarm.sources import HIDDEN, RELAYED
-from waggle.tasks.group import NEWCOMERS
+from waggle.tasks.rollout_group import NEWCOMERS
 
 ONE, OTHER = b"one", b"other"
 

@@ -10,8 +10,8 @@ from waggle.core.errors import BadRecord
 from waggle.swarm import record
 from waggle.swarm.record import Record
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import QuestionId
+from waggle.tasks.rollout_group import Completion, Group
 
 CHARTER = first_swarm()
 ORIGIN = bytes(range(38))

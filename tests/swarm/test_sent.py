@@ -13,8 +13,8 @@ from waggle.swarm.identity import load_or_create
 from waggle.swarm.record import Record, encode
 from waggle.swarm.sent import KEPT, Message, Sent, readable, written_by_hand
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Author, Completion, Group
 from waggle.tasks.questions import QuestionId
+from waggle.tasks.rollout_group import Author, Completion, Group
 
 
 def test_only_the_newest_are_kept() -> None:

@@ -12,9 +12,9 @@ from waggle.swarm import record, sheet
 from waggle.swarm.identity import Identity
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.exam import Exam
-from waggle.tasks.group import Completion
 from waggle.tasks.questions import EPOCH_SECONDS, Question
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.exam import Exam
 
 EPOCH = 3000
 NOW = EPOCH * EPOCH_SECONDS + 5.0

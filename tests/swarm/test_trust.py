@@ -18,7 +18,7 @@ from waggle.swarm.trust import (
     Standing,
     Trust,
 )
-from waggle.tasks.group import NEWCOMERS
+from waggle.tasks.rollout_group import NEWCOMERS
 
 PEER = bytes([1]) * 38
 

@@ -14,7 +14,7 @@ from waggle.swarm.board import Board
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.web import Web
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def test_a_seed_with_a_page_shows_what_its_members_share(tmp_path: Path, charter: Charter, verifier: Verifier) -> None:

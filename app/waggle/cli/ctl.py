@@ -9,10 +9,10 @@ from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.engine import control
 from waggle.protocol import commands, events
-from waggle.protocol.about_peer import about
-from waggle.protocol.sentence import sentence
+from waggle.protocol.activity_text import weather
+from waggle.protocol.peer_text import about
 from waggle.protocol.state import AnyEvent, Snapshot, State
-from waggle.protocol.weather import weather
+from waggle.protocol.status_text import sentence
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 MARKS = {True: "+", False: "-", None: "?"}

@@ -19,11 +19,11 @@ from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine import control, history, model
 from waggle.engine.readings import Reader
 from waggle.policy import checkpoint, journal
-from waggle.protocol.rules import Wishes, decide
+from waggle.protocol.schedule import Wishes, decide
 from waggle.swarm import identity
 from waggle.tasks import charter
-from waggle.tasks.armour import Sandbox
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.hardening import Sandbox
+from waggle.tasks.sandbox.verifier import Verifier
 
 NEEDED = ("tokenizers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes

@@ -13,7 +13,7 @@ from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine import control, others
 from waggle.swarm import admission, identity, seed
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
 PORT = re.compile(r"[1-9][0-9]{0,4}")

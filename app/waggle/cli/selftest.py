@@ -12,10 +12,10 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Stop
-from waggle.protocol.sentence import Sentence, sentence
 from waggle.protocol.state import State, apply
+from waggle.protocol.status_text import Sentence, sentence
 
 ROUNDS = 3
 AT_ANY_TIME = (
@@ -43,7 +43,7 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
         assert engine.stdin is not None
         assert engine.stdout is not None
         for line in engine.stdout:
-            event = wire.event(line)
+            event = json_lines.event(line)
             _say(event)
             state = apply(state, event)
             if state.service:  # followed, in its own swarm and by its own rules: that says nothing of this Waggle
@@ -54,7 +54,7 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
             if held is None and state.phase in ("paused", "waiting"):
                 held = sentence(state)
             if not engine.stdin.closed and (played == ROUNDS or held):
-                engine.stdin.write(wire.line(Stop(id="selftest")))
+                engine.stdin.write(json_lines.line(Stop(id="selftest")))
                 engine.stdin.close()
     if held and played < ROUNDS:
         raise EngineError(held.says, held.detail)

@@ -231,7 +231,7 @@ def program(module: str) -> list[str]:
     here = Path(sys.executable)
     name, *rest = {
         "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],  # elsewhere a window has no standard streams
-        "waggle.tasks.verifier_child": ["waggle-verifier"],
-        "waggle.tasks.template_child": ["waggle-verifier", "template"],
+        "waggle.tasks.sandbox.verifier_process": ["waggle-verifier"],
+        "waggle.tasks.sandbox.template_process": ["waggle-verifier", "template"],
     }[module]
     return [str(here.with_name(name + here.suffix)), *rest]

@@ -6,7 +6,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
-from waggle.protocol.rules import Wishes
+from waggle.protocol.schedule import Wishes
 
 MAX_BYTES = 1000  # of the file: a few moments
 

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from waggle.core.errors import EngineError, WaggleError
 from waggle.core.paths import Home, is_private
 from waggle.engine import loopback
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
@@ -81,7 +81,7 @@ async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> Async
 
             async def answer(line: bytes) -> None:
                 for event in await answers_to(line, obeyed):
-                    writer.write(wire.line(event))
+                    writer.write(json_lines.line(event))
 
             answering: set[asyncio.Task[None]] = set()  # one that takes its time keeps no other waiting
             with contextlib.suppress(ConnectionError):  # the asker left before the answer
@@ -112,13 +112,13 @@ async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> Async
 
 async def _listen(home: Home, talk: loopback.Talk) -> asyncio.Server:
     if not UNIX:
-        return await loopback.listen(home.control, talk, limit=wire.MAX_LINE)
+        return await loopback.listen(home.control, talk, limit=json_lines.MAX_LINE)
     with contextlib.suppress(FileExistsError):  # who made it is looked at next
         socket_path(home).parent.mkdir(mode=0o700, parents=True)
     path = _private(home)
     path.parent.chmod(0o700)
     path.unlink(missing_ok=True)
-    return await asyncio.start_unix_server(talk, path=path, limit=wire.MAX_LINE)
+    return await asyncio.start_unix_server(talk, path=path, limit=json_lines.MAX_LINE)
 
 
 def claim(home: Home, seconds: float = 0.0) -> FileLock:
@@ -138,7 +138,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
     """Obey one command line; what cannot be read or done is refused in words."""
     name = ""
     try:
-        command = wire.command(line)
+        command = json_lines.command(line)
         name = command.id
         return await obey(command)
     except WaggleError as error:
@@ -168,10 +168,10 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
     """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
     try:
         with connect(home, seconds) as connection:
-            connection.sendall(wire.line(command))
+            connection.sendall(json_lines.line(command))
             answers: list[AnyEvent] = []
             for line in connection.makefile("rb"):
-                answers.append(wire.event(line))
+                answers.append(json_lines.event(line))
                 if isinstance(answers[-1], events.CommandDone | events.CommandRefused):
                     return answers
     except TimeoutError as error:

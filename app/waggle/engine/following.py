@@ -18,7 +18,7 @@ from waggle.engine.desk import Desk
 from waggle.engine.prepare import PARTS
 from waggle.engine.stdio import Writer
 from waggle.engine.teller import Teller
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
 
@@ -35,7 +35,7 @@ def told_to(teller: Teller, desk: Desk) -> control.Follow:
     def follow(writer: asyncio.StreamWriter) -> Callable[[], None]:
         if desk.stopped:
             raise EngineError("The engine is leaving.", "Try again in a moment.")
-        writer.write(wire.line(teller.stamp(Snapshot(state=teller.state))))
+        writer.write(json_lines.line(teller.stamp(Snapshot(state=teller.state))))
         return teller.attach(writer.write, writer.transport.get_write_buffer_size)
 
     return follow
@@ -54,7 +54,7 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
         with contextlib.closing(met.way):
             writer(met.first)
             if overruled:
-                writer(wire.line(_left_out()))
+                writer(json_lines.line(_left_out()))
             overruled = False
             last = await _pass_on(met, writer, desk)
         if desk.stopped or isinstance(last, events.EngineFailed):
@@ -62,7 +62,7 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
         met = await _met_again(home, desk, writer)
     if not desk.stopped:
         failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
-        writer(wire.line(last if isinstance(last, events.EngineStopped) else failed))
+        writer(json_lines.line(last if isinstance(last, events.EngineStopped) else failed))
     return True
 
 
@@ -80,7 +80,7 @@ async def _meet(home: Home) -> _Met | None:
     try:
         connection = await asyncio.to_thread(control.connect, home, control.KNOCK)
         connection.setblocking(False)
-        reader, way = await asyncio.open_connection(sock=connection, limit=wire.MAX_LINE)
+        reader, way = await asyncio.open_connection(sock=connection, limit=json_lines.MAX_LINE)
     except OSError:
         return None
     first = await _begun(reader, way)
@@ -93,7 +93,7 @@ async def _meet(home: Home) -> _Met | None:
 async def _met_again(home: Home, desk: Desk, writer: Writer) -> _Met | None:
     """The engine that was started in place of the one that ended; None where there is none for long, or the window is gone."""
     part = "Waiting for the engine that runs without a window"
-    writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
+    writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
     ends = time.monotonic() + AGAIN_SECONDS
     while not desk.stopped and time.monotonic() < ends:
         await asyncio.sleep(AGAIN_LOOK_SECONDS)
@@ -109,13 +109,13 @@ def _left_out() -> events.Warned:
 
 async def _begun(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> bytes:
     """The State of the engine that is followed from now on; empty where it refuses, ends, or says nothing for long."""
-    way.write(wire.line(Follow(id="follow")))
+    way.write(json_lines.line(Follow(id="follow")))
     try:
         async with asyncio.timeout(control.KNOCK):
             line = await reader.readline()
     except (OSError, ValueError):  # a TimeoutError is one; a line without an end is the other
         return b""
-    return line if line.endswith(b"\n") and isinstance(wire.event(line), Snapshot) else b""
+    return line if line.endswith(b"\n") and isinstance(json_lines.event(line), Snapshot) else b""
 
 
 async def _pass_on(met: _Met, writer: Writer, desk: Desk) -> AnyEvent | None:
@@ -132,8 +132,8 @@ async def _pass_on(met: _Met, writer: Writer, desk: Desk) -> AnyEvent | None:
     desk.rise()
     for name in () if desk.stopped else followed.asked:
         refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
-        writer(wire.line(refused))
-    return wire.event(last) if last else None
+        writer(json_lines.line(refused))
+    return json_lines.event(last) if last else None
 
 
 class Followed:
@@ -152,13 +152,13 @@ class Followed:
             self.stop()
             return (events.CommandDone(id=command.id),)
         self.asked.append(command.id)
-        self._way.write(wire.line(command))
+        self._way.write(json_lines.line(command))
         return ()
 
     def hear(self, line: bytes) -> None:
         """One of its lines, which may be an answer."""
         if line.startswith(ANSWER):
-            answered = wire.event(line)
+            answered = json_lines.event(line)
             assert isinstance(answered, events.CommandDone | events.CommandRefused)
             self.asked = [name for name in self.asked if name != answered.id]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
-from waggle.protocol import events, person
+from waggle.protocol import events, events_identity
 
 Told = TypeVar("Told")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
@@ -178,7 +178,7 @@ class History:
             ) from error
 
 
-def days_of(path: Path) -> tuple[tuple[person.Day, ...], tuple[int, float] | None]:
+def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
     """What was done on each day of this computer's calendar, oldest first, and the last round with its moment.
 
     The history is only looked at. One that cannot be read has none: it is mended where it is gone on with.
@@ -198,10 +198,10 @@ def looked_at(path: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
 
 
-def _days(database: sqlite3.Connection) -> tuple[person.Day, ...]:
+def _days(database: sqlite3.Connection) -> tuple[events_identity.Day, ...]:
     rows = database.execute(ALL_DAYS.format(days=DAYS.format(which="")))
     return tuple(
-        person.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
+        events_identity.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
         for date, rounds, answers, right, learned, seconds in rows
     )
 

@@ -27,9 +27,9 @@ from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
 from waggle.protocol import commands, events
-from waggle.protocol.person import Day
-from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step
-from waggle.protocol.sent import SentMessage, SentTold
+from waggle.protocol.events_identity import Day
+from waggle.protocol.events_outbox import SentMessage, SentTold
+from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.rl.batch import nothing
 from waggle.swarm.trust import Choice

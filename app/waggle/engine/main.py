@@ -37,8 +37,8 @@ from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import opened
 from waggle.engine.teller import Teller
 from waggle.policy.choose import let_go
-from waggle.protocol import events, wire
-from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol import events, json_lines
+from waggle.protocol.events_swarms import StartedAgain
 
 LOOK_SECONDS = 2.0
 LEAVING_SECONDS, LEAVING_LOOK_SECONDS = 60.0, 0.2  # an engine that is still loading its model hears late that its window is gone
@@ -106,7 +106,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 
 def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
     """Say why before there is anything that tells events: to a window, and to whoever looks after a service."""
-    writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
+    writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
     return 1
 
@@ -138,7 +138,7 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
                 raise
         if not told:
             part = "Waiting until another engine has left this folder"
-            writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
+            writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
             told = True
         await asyncio.sleep(LEAVING_LOOK_SECONDS)
     return None
@@ -356,7 +356,7 @@ def _listen(desk: Desk, writer: stdio.Writer | None) -> None:
 
     async def answer(line: bytes) -> None:
         for event in await control.answers_to(line, desk.obey):
-            writer(wire.line(event))
+            writer(json_lines.line(event))
 
     def got(line: bytes) -> None:
         task = loop.create_task(answer(line))

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 
 from waggle.core.settings import Computer
 from waggle.policy.choose import threads_for
-from waggle.protocol.footprint import kwh, watts
-from waggle.protocol.person import Day
+from waggle.protocol.energy_estimate import kwh, watts
+from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
 Local = Callable[[float], time.struct_time]

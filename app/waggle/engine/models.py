@@ -24,7 +24,7 @@ from waggle.engine import model
 from waggle.engine.desk import OF_MODELS, OF_NEITHER, WayBack
 from waggle.policy import cached, checkpoint, export, hub
 from waggle.protocol import commands
-from waggle.protocol import models as told
+from waggle.protocol import events_models as told
 
 Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
 NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start

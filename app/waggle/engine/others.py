@@ -15,8 +15,8 @@ from waggle.core.errors import CharterError, EngineError, SettingsError
 from waggle.core.settings import Settings
 from waggle.engine import telling
 from waggle.engine.teller import Teller
-from waggle.protocol import comparing, events
-from waggle.protocol.sent import SentMessage
+from waggle.protocol import events, events_leaderboard
+from waggle.protocol.events_outbox import SentMessage
 from waggle.swarm import admission, light, news
 from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
 from waggle.swarm.marks import Comparison
@@ -29,7 +29,7 @@ from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 ENTRANTS = 100  # told of, of a private swarm
 LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
@@ -153,7 +153,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
 
 def event_of(
     told: news.News, titles: telling.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
-) -> events.EngineEvent | comparing.ComparingEvent:
+) -> events.EngineEvent | events_leaderboard.ComparingEvent:
     """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
     match told:
         case news.GroupsArrived():
@@ -198,13 +198,13 @@ def event_of(
             assert_never(told)
 
 
-def _compared(found: Comparison, me: str) -> comparing.ModelsCompared:
+def _compared(found: Comparison, me: str) -> events_leaderboard.ModelsCompared:
     """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
     shown = [one for one in found.entrants if found.ranked or one.id == me][:ENTRANTS]
-    return comparing.ModelsCompared(
-        curves=msgspec.convert(found.curves, tuple[comparing.ScoreCurve, ...], from_attributes=True),
+    return events_leaderboard.ModelsCompared(
+        curves=msgspec.convert(found.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
         entrants=tuple(
-            replace(msgspec.convert(one, comparing.Entrant, from_attributes=True), mine=one.id == me) for one in shown
+            replace(msgspec.convert(one, events_leaderboard.Entrant, from_attributes=True), mine=one.id == me) for one in shown
         ),
         ranked=found.ranked,
         sheets=found.sheets,

@@ -9,10 +9,10 @@ from typing import assert_never
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.engine.history import days_of
-from waggle.protocol import commands, person
+from waggle.protocol import commands, events_identity
 from waggle.swarm import backup, identity, standings
 
-NOTHING = person.Day(date="1970-01-01", rounds=0, answers=0)
+NOTHING = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
 
 
 class Person:
@@ -21,7 +21,7 @@ class Person:
     def __init__(self, home: paths.Home, again: Callable[[str], None]) -> None:
         self._home, self._again = home, again
 
-    async def obey(self, command: commands.PersonCommand) -> tuple[person.PersonEvent, ...]:
+    async def obey(self, command: commands.PersonCommand) -> tuple[events_identity.PersonEvent, ...]:
         """Raises IdentityError for what cannot be done; then nothing was changed."""
         match command:
             case commands.QueryDays():
@@ -29,7 +29,7 @@ class Person:
             case commands.BackUpIdentity():
                 who = identity.load_or_create(self._home.identity)
                 await asyncio.to_thread(backup.write, _path(command.path), who, command.passphrase)
-                return (person.BackupWritten(path=command.path),)
+                return (events_identity.BackupWritten(path=command.path),)
             case commands.CheckBackup():
                 return (self._read(command.path, await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)),)
             case commands.RestoreIdentity():
@@ -41,32 +41,32 @@ class Person:
             case _:
                 assert_never(command)
 
-    def days(self) -> tuple[person.Day, ...]:
+    def days(self) -> tuple[events_identity.Day, ...]:
         """Every day on which something was contributed, oldest first, with whichever model."""
         return self._seen()[0]
 
-    def _days(self) -> person.DaysTold:
+    def _days(self) -> events_identity.DaysTold:
         """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
         days, newest = self._seen()
         met = [one for one in standings.read(self._home.standings) or () if one.taken or one.received]
-        return person.DaysTold(
+        return events_identity.DaysTold(
             days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
             met=len(met), newest=newest,
         )  # fmt: skip
 
-    def _seen(self) -> tuple[tuple[person.Day, ...], tuple[int, float] | None]:
+    def _seen(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
         """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
         root = self._home.root
         others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
         own, newest = days_of(self._home.history)
         return _merged([own, *(days_of(one)[0] for one in others)]), newest
 
-    def _read(self, path: str, opened: backup.Opened) -> person.BackupRead:
+    def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
         mine = identity.load_or_create(self._home.identity).peer_id
         node, name = identity.text_of(opened.peer_id), identity.name_of(opened.peer_id)
-        return person.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
+        return events_identity.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
 
-    async def _restore(self, command: commands.RestoreIdentity) -> tuple[person.PersonEvent, ...]:
+    async def _restore(self, command: commands.RestoreIdentity) -> tuple[events_identity.PersonEvent, ...]:
         opened = await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)
         read = self._read(command.path, opened)
         if not read.mine:
@@ -82,18 +82,18 @@ def _path(text: str) -> Path:
     return path
 
 
-def _merged(parts: Sequence[tuple[person.Day, ...]]) -> tuple[person.Day, ...]:
+def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_identity.Day, ...]:
     """Each date once, oldest first."""
-    by_date: dict[str, list[person.Day]] = {}
+    by_date: dict[str, list[events_identity.Day]] = {}
     for day in (day for part in parts for day in part):
         by_date.setdefault(day.date, []).append(day)
     return tuple(_sum(tuple(by_date[date])) for date in sorted(by_date))
 
 
-def _sum(days: tuple[person.Day, ...]) -> person.Day:
+def _sum(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
     if not days:
         return NOTHING
-    return person.Day(
+    return events_identity.Day(
         date=days[0].date,
         rounds=sum(one.rounds for one in days),
         answers=sum(one.answers for one in days),

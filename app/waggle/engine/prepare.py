@@ -28,8 +28,8 @@ from waggle.policy.configuration import Configuration
 from waggle.policy.fit import Fit, Machine
 from waggle.policy.training import Method, Training
 from waggle.protocol import PROTOCOL, events
-from waggle.protocol.sent import SentMessage
-from waggle.rl import rules
+from waggle.protocol.events_outbox import SentMessage
+from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo.round import Node, Rules
 from waggle.swarm import identity
@@ -38,7 +38,7 @@ from waggle.swarm.solo import SoloSwarm
 from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 PARTS = (
     "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",
@@ -290,7 +290,7 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
         top_p=learning.top_p,
         learning_rate=fitting.rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
-        rule=rules.rule(learning.rule),
+        rule=update_rules.rule(learning.rule),
     ).under(charter)
 
 

@@ -10,7 +10,7 @@ from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import Model, Settings
 from waggle.engine.history import History
 from waggle.engine.teller import oldest_first
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
@@ -65,7 +65,7 @@ def _rebuild(path: Path, record: Path, model: Model) -> int:
         folding = _Folding(history, model)
         with history.at_once():
             for file in oldest_first(record, time.time()):  # their names tell of clocks that were ahead
-                for event in wire.recording(file):
+                for event in json_lines.recording(file):
                     folding.take(event)
         history.thin()
         history.settle()

@@ -12,8 +12,8 @@ from waggle.engine.gate import Gate
 from waggle.sapo import held_out
 from waggle.sapo.round import Node, Rules
 from waggle.swarm.node import SwarmNode
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import epoch_at
+from waggle.tasks.rollout_group import RIGHT, Completion
 
 SPARED = 50.0  # rest this many times as long as answering took
 UNANSWERED = Completion(text="", ended=False)  # what the model cannot read whole: a sheet has one answer to each question

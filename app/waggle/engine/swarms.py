@@ -19,7 +19,7 @@ from waggle.engine import others
 from waggle.engine.desk import OF_NEITHER, OF_SWARMS, WayBack
 from waggle.engine.models import Again, Change
 from waggle.protocol import commands
-from waggle.protocol import gatherings as told
+from waggle.protocol import events_swarms as told
 from waggle.rl.batch import nothing
 from waggle.swarm import admission, book, invite, known_peers
 from waggle.swarm.address import is_address, is_gateway, own_port
@@ -27,10 +27,10 @@ from waggle.swarm.book import Entry
 from waggle.swarm.dht import require_port
 from waggle.swarm.shim import has_hivemind
 from waggle.swarm.visit import Visited, is_answered, visit
+from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
-from waggle.tasks import offered
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 NOT_ITS_FAULT = (*OF_SWARMS, *OF_NEITHER, ModelError)  # of one that was chosen before a start
 BACK = "It goes on in the swarm of before."
@@ -174,7 +174,7 @@ class Swarms:
                 dataset=one.dataset, title=one.title, topic=one.topic,
                 samples={difficulty: level.sample for difficulty, level in one.levels.items()},
             )
-            for one in offered.shipped()
+            for one in catalogue.shipped()
         )  # fmt: skip
         return told.SwarmsTold(swarms=tuple(shown), offers=offers, fixed=self._fixed())
 
@@ -192,7 +192,7 @@ class Swarms:
             specialties=tuple(
                 told.SpecialtyShown(title=one.title, difficulty=difficulty, sample=sample)
                 for one in charter.specialties
-                for difficulty, sample in [offered.recognised(one)]
+                for difficulty, sample in [catalogue.recognised(one)]
             ),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
@@ -208,7 +208,7 @@ class Swarms:
     async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
         key = admission.new_key() if command.private else b""
         gate = admission.public_of(key) if key else ""
-        plain = offered.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
+        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
         known = book.read(self._home.swarms)
         digest = charter.digest.hex()

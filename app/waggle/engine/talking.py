@@ -20,10 +20,10 @@ from waggle.policy import configuration
 from waggle.policy.tokenizer import Tokenizer
 from waggle.policy.tokenizer import load as load_tokenizer
 from waggle.policy.training import Training
-from waggle.protocol import commands, talking
-from waggle.protocol.talking import Reply, Turn
+from waggle.protocol import commands, events_chat
+from waggle.protocol.events_chat import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 
 REPLY = 256  # tokens of one reply, of a model that was taught to chat
 READ = 2048  # tokens that are read at a time, at most, whatever a model says it can
@@ -67,7 +67,7 @@ class Telling:
     """Tells a turn while it grows; whoever writes is alone with it."""
 
     command: commands.Say
-    tell: Callable[[talking.TurnGrew], object]
+    tell: Callable[[events_chat.TurnGrew], object]
     training: Training  # how both models are loaded
     left_out: int
     replies: list[Reply]
@@ -79,10 +79,10 @@ class Telling:
             self._told[0] = time.monotonic()
             self.tell(self.told())
 
-    def told(self, *, finished: bool = False, stopped: bool = False) -> talking.TurnGrew:
+    def told(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
-        return talking.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
+        return events_chat.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass
@@ -93,11 +93,11 @@ class Talking:
     moments: Moments
     prompt_for: Callable[[str], str]
     longest: int  # tokens of an answer in training
-    tell: Callable[[talking.TurnGrew], None]
+    tell: Callable[[events_chat.TurnGrew], None]
     _hushed: threading.Event | None = field(default=None, init=False)
     _cleared: bool = field(default=False, init=False)  # while an answer was written: nobody waits for it
 
-    async def obey(self, command: commands.TalkCommand) -> tuple[talking.TalkEvent, ...]:
+    async def obey(self, command: commands.TalkCommand) -> tuple[events_chat.TalkEvent, ...]:
         """Raises WaggleError for what cannot be said."""
         match command:
             case commands.OfferTalk():
@@ -110,7 +110,7 @@ class Talking:
             case commands.ClearTalk():
                 self._hush()
                 self._cleared = True
-                return (talking.TalkCleared(),)
+                return (events_chat.TalkCleared(),)
             case _:
                 assert_never(command)
 
@@ -118,11 +118,11 @@ class Talking:
         if self._hushed is not None:
             self._hushed.set()
 
-    def _offer(self) -> talking.TalkOffered:
+    def _offer(self) -> events_chat.TalkOffered:
         taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return talking.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
+        return events_chat.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
 
-    async def _say(self, command: commands.Say) -> tuple[talking.TurnGrew, ...]:
+    async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
             raise EngineError("There is nothing to answer.", "Write something first.")
         if self._hushed is not None:
@@ -137,14 +137,14 @@ class Talking:
         finally:
             self._hushed = None
 
-    def _grew(self, event: talking.TurnGrew) -> None:
+    def _grew(self, event: events_chat.TurnGrew) -> None:
         """What was on its way when the conversation was cleared would begin it anew."""
         if not self._cleared:
             self.tell(event)
 
     def _answer(
-        self, command: commands.Say, hushed: threading.Event, grew: Callable[[talking.TurnGrew], object]
-    ) -> talking.TurnGrew:
+        self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
+    ) -> events_chat.TurnGrew:
         training = self.moments.require_room(2)
         kept = self.moments.kept()
         then = next((one for one in kept if one.rounds == command.before), None)
@@ -221,4 +221,4 @@ def _said(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
 
 def _text(tokenizer: Tokenizer, ids: Ids, *, ended: bool) -> str:
     """Without the stop token, a character of which only a part is written, and what is too long to be told."""
-    return tokenizer.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: talking.LONGEST_REPLY]
+    return tokenizer.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: events_chat.LONGEST_REPLY]

@@ -14,7 +14,7 @@ from typing import IO
 from msgspec.structs import replace
 
 from waggle.core.stored_data import RECORD
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 FILE_BYTES = 64 * 1024 * 1024
@@ -66,7 +66,7 @@ class Teller:
         """Number an event, fold it, keep it, pass it on."""
         told = replace(event, seq=self.state.seq + 1, at=self._clock())
         self.state = apply(self.state, told)
-        line = wire.line(told)
+        line = json_lines.line(told)
         _log(told)
         try:
             self._keep(told, line)
@@ -76,13 +76,13 @@ class Teller:
 
     def pass_on(self, event: AnyEvent) -> None:
         """Pass it on to whoever listens; nothing of it is kept, here or on file."""
-        self._send(wire.line(self.stamp(event)))
+        self._send(json_lines.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
         for one in self._listeners:
             was_behind, one.behind = one.behind, one.waiting() >= (1 if one.behind else MOST_WAITING)
             if not one.behind:
-                one.sink(wire.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
+                one.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
     def tell_soon(self, event: AnyEvent) -> None:
         """Tell it, from any thread."""
@@ -102,7 +102,7 @@ class Teller:
                 self._writing.write(line)
             return
         if self._gap:
-            line = wire.line(self.stamp(Snapshot(state=self.state)))
+            line = json_lines.line(self.stamp(Snapshot(state=self.state)))
         self._write(line)
         self._gap = False
         if self._record.tell() > FILE_BYTES:
@@ -114,7 +114,7 @@ class Teller:
         except OSError:  # the full one grows until another can be opened
             return
         full.close()
-        self._write(wire.line(self.stamp(Snapshot(state=self.state))))
+        self._write(json_lines.line(self.stamp(Snapshot(state=self.state))))
 
     def _write(self, line: bytes) -> None:
         """All of it or nothing: a disk that is nearly full takes a part. Raises OSError."""

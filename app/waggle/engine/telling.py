@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import msgspec
 
 from waggle.protocol import events
-from waggle.protocol.wire import LONGEST_SHOWN
+from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import round as sapo
 from waggle.sapo.aha import Aha
 from waggle.swarm.identity import name_of, text_of
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import RIGHT, Group, JudgedGroup
 from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
 
 ALL_SHOWN = 600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
 

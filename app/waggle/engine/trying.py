@@ -14,15 +14,15 @@ from waggle.core.errors import EngineError
 from waggle.engine import telling
 from waggle.engine.moments import COOL, Moment, Moments
 from waggle.policy.training import Training
-from waggle.protocol import commands, trying
+from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 from waggle.sapo.round import Node, Rules, completion_of
 from waggle.swarm.record import oldest_epoch
-from waggle.tasks.group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
-from waggle.tasks.verifier import batched
+from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import batched
 
 MOST = 8  # moments
 LOOKED = 256  # questions among which a reserved one is looked for
@@ -43,7 +43,7 @@ class Trying:
     clock: Callable[[], float] = time.time
     _shared: set[QuestionId] = field(default_factory=set, init=False)  # a question is shared once
 
-    async def obey(self, command: commands.TryingCommand) -> tuple[trying.TryingEvent, ...]:
+    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
         """Raises WaggleError for what cannot be tried."""
         match command:
             case commands.PoseQuestion():
@@ -53,11 +53,11 @@ class Trying:
             case _:
                 assert_never(command)
 
-    def _pose(self, command: commands.PoseQuestion) -> trying.QuestionPosed:
+    def _pose(self, command: commands.PoseQuestion) -> events_playground.QuestionPosed:
         epoch = epoch_at(self.clock()) if command.to_share else 0
         question = self._asked(command.specialty, command.number, epoch)[1]
         title = next(one.title for one in self.node.charter.specialties if one.dataset == command.specialty)
-        return trying.QuestionPosed(
+        return events_playground.QuestionPosed(
             specialty=command.specialty, title=title, number=command.number, question=question.text, epoch=epoch
         )  # fmt: skip
 
@@ -88,7 +88,7 @@ class Trying:
         for some in batched([(dataset, seed) for seed in seeds], AT_ONCE):
             yield from self.node.verifier.questions(some)
 
-    def _ask(self, command: commands.AskModel) -> tuple[trying.TryingEvent, ...]:
+    def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
         self.moments.pause_point()  # the engine may have left while others were answered
         named, question = self._asked(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
@@ -102,11 +102,11 @@ class Trying:
         judged = self.node.verifier.judge([(question, one) for one in said])
         shown = [_shown(one, verdict) for one, verdict in zip(said, judged, strict=True)]
         answers = tuple(
-            trying.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
+            events_playground.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
         )  # fmt: skip
         mine = shown[-1] if len(shown) > len(moments) else None
         shared = self._share(goes, question, said[-1], moments[-1], training) if goes is not None else ()
-        told = trying.QuestionAnswered(
+        told = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
             truth=self._truth(question),
         )  # fmt: skip
@@ -127,7 +127,7 @@ class Trying:
 
     def _share(
         self, named: QuestionId, question: Question, mine: Completion, now: Moment, training: Training
-    ) -> tuple[trying.AnswerShared, ...]:
+    ) -> tuple[events_playground.AnswerShared, ...]:
         """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
         learned here. Empty where there is nobody, or where it may not travel."""
         charter = self.node.charter
@@ -144,7 +144,7 @@ class Trying:
         verdicts = self.node.verifier.judge([(question, one) for one in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
         (shown,) = telling.shown((judged,), telling.Titles(charter))
-        return (trying.AnswerShared(round=number, group=shown, at=self.clock()),)
+        return (events_playground.AnswerShared(round=number, group=shown, at=self.clock()),)
 
     def _answers(
         self, question: Question, moment: Moment, training: Training, count: int, temperature: float

@@ -18,8 +18,8 @@ from waggle.gui.whose import blind_box, letter, moment
 from waggle.gui.words import one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
-from waggle.protocol.trying import QuestionAnswered, QuestionPosed
 
 PINNED = 7  # the first question that is posed
 JUDGED, MOST_JUDGED = 210, 360  # pixels of a row, of words as large as they are made, and of any

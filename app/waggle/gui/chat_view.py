@@ -14,8 +14,8 @@ from waggle.gui.turn_box import Guess, TurnBox
 from waggle.gui.whose import blind_box, moment
 from waggle.gui.words import plural, tr, visible
 from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
-from waggle.protocol.talking import LONGEST, SENT, TURNS, Reply, Turn
 
 TINY = 10_000_000  # parameters of a model that knows puzzles and little else
 LINES = 2  # of a message that are seen while it is written

@@ -8,7 +8,7 @@ from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import Chart, Label
 from waggle.gui.look import Look
 from waggle.gui.words import percent, tr
-from waggle.protocol.comparing import ScoreCurve
+from waggle.protocol.events_leaderboard import ScoreCurve
 
 
 class CompareChart(Chart):

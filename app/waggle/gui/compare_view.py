@@ -11,7 +11,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, Scrolled, card, column, empty, held, row, text
 from waggle.gui.words import figure, one_line, percent, tr
 from waggle.protocol.commands import ChangeSettings, new_id
-from waggle.protocol.comparing import Entrant, ModelsCompared, ScoreCurve
+from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from waggle.gui.parts import column, row, text
 from waggle.gui.profile import threads_now
 from waggle.gui.tally import of_day, tally
 from waggle.gui.words import decimal, duration, told, tr, whole_day
-from waggle.protocol.footprint import formula, kwh, watts
+from waggle.protocol.energy_estimate import formula, kwh, watts
 from waggle.protocol.state import State
 
 LAPTOP_WATTS = 30.0

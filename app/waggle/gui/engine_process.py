@@ -11,10 +11,10 @@ from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui.words import one_line
-from waggle.protocol import PROTOCOL, events, wire
+from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.commands import AnyCommand, Say, Stop
+from waggle.protocol.events_chat import TurnGrew
 from waggle.protocol.state import AnyEvent, Snapshot, State
-from waggle.protocol.talking import TurnGrew
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
 LATER = 60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
@@ -96,7 +96,7 @@ class EngineProcess(QObject):
         """Ask for something; False when there is nobody to ask, as is one who is over and reads no more."""
         if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
             return False
-        self._process.write(wire.line(command))
+        self._process.write(json_lines.line(command))
         if isinstance(command, Say):
             self._said = command.id
         return True
@@ -129,12 +129,12 @@ class EngineProcess(QObject):
         for line in lines:
             if line and not self._hopeless:
                 self._take(line)
-        if len(self._buffer) > wire.MAX_LINE and not self._hopeless:
+        if len(self._buffer) > json_lines.MAX_LINE and not self._hopeless:
             self._give_up(EngineError("The engine said something endless.", "Window and engine must be of one version."), b"")
 
     def _take(self, line: bytes) -> None:
         try:
-            event = wire.event(line)
+            event = json_lines.event(line)
         except EngineError as error:  # both ends ship together: going on would show something false
             self._give_up(error, line)
             return

@@ -12,8 +12,8 @@ from waggle.gui.notices import warning_words
 from waggle.gui.paint import Chip, Mark, Sign
 from waggle.gui.parts import Button, Line, column, edges, held, restyle, row, set_tip, text
 from waggle.gui.words import figure, later, plural, size, told, tr
-from waggle.protocol.sentence import sentence
 from waggle.protocol.state import HELD, State
+from waggle.protocol.status_text import sentence
 
 PAGES = {
     "home": later("Home"), "live": later("Live"), "progress": later("Progress"), "peers": later("Peers"),

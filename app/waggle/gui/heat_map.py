@@ -12,7 +12,7 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Painted
 from waggle.gui.parts import announce
 from waggle.gui.words import duration, figure, month, plural, tr, whole_day
-from waggle.protocol.person import Day
+from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
 HEAD = 20  # room for the months, as large as words are made

@@ -20,9 +20,9 @@ from waggle.gui.stepper import TITLES
 from waggle.gui.why import Why, unheld
 from waggle.gui.words import figure, later, told, tr
 from waggle.protocol.commands import Pause, Resume, new_id
-from waggle.protocol.rules import moment
-from waggle.protocol.sentence import Sentence, sentence
+from waggle.protocol.schedule import moment
 from waggle.protocol.state import HELD, STAGES, State
+from waggle.protocol.status_text import Sentence, sentence
 
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
 LITTLE = 420  # the same, below which what the profile means makes room for the stage

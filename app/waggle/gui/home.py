@@ -19,11 +19,11 @@ from waggle.gui.span_text import SpanText
 from waggle.gui.sparkline import Sparkline
 from waggle.gui.tally import Due, of_day, tally
 from waggle.gui.words import ago, date_of, figure, one_line, plural, reward, told, tr
+from waggle.protocol.activity_text import weather
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import RIGHT, RoundSummary, ShownCompletion
-from waggle.protocol.person import DaysTold
+from waggle.protocol.events_identity import DaysTold
 from waggle.protocol.state import ROUNDS, Card, State
-from waggle.protocol.weather import weather
 
 LOWEST = 168
 LOW = 752  # pixels, of words as large as they are made: lower than this, the last row would be cut off

@@ -13,7 +13,7 @@ from waggle.gui.parts import Button, Line, column, held, row, say_in, text
 from waggle.gui.reading import in_sight
 from waggle.gui.words import one_line, tr, visible
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
-from waggle.protocol.person import BackupRead, BackupWritten
+from waggle.protocol.events_identity import BackupRead, BackupWritten
 
 Act = Literal["backup", "check", "restore", "renew"]
 SHORTEST = 8

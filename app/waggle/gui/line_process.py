@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtWidgets import QApplication
 
-from waggle.protocol import wire
+from waggle.protocol import json_lines
 
 FAREWELL_MS = 3000
 KEPT_LINES = 20  # of its stderr
@@ -60,7 +60,7 @@ class LineProcess(QObject):
         for line in lines:
             if not self._stopped:  # whoever hears a line may have had enough
                 self.line.emit(line)
-        if len(self._buffer) > wire.MAX_LINE and not self._stopped:
+        if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
             self.stop()
             self.ended.emit(1, ["It said something endless."])
 

@@ -16,8 +16,8 @@ from waggle.gui.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.resting import hindrance
 from waggle.gui.stepper import Stepper
 from waggle.gui.words import figure, one_line, plural, told, tr
-from waggle.protocol.sentence import DOING, sentence
 from waggle.protocol.state import SPECIALTIES, Card, State
+from waggle.protocol.status_text import DOING, sentence
 
 MOST = 12  # cards on screen
 WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)

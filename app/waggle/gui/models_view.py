@@ -15,7 +15,7 @@ from waggle.gui.reading import in_sight
 from waggle.gui.resting import NO_MODEL, hindrance
 from waggle.gui.words import one_line, plural, size, told, tr, visible
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
-from waggle.protocol.models import ModelShown
+from waggle.protocol.events_models import ModelShown
 from waggle.protocol.state import State
 
 

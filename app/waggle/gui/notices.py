@@ -6,8 +6,8 @@ import msgspec
 
 from waggle.gui.words import one_line, told, tr
 from waggle.protocol.events import Warned
-from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
 
 RECENT = 900.0  # seconds for which a warning is news
 Kind = Literal["problems", "discoveries"]

@@ -13,9 +13,9 @@ from waggle.gui.parts import Button, Line, column, held, row, set_tip, text
 from waggle.gui.peer_table import SIGNS, name_of
 from waggle.gui.resting import hindrance
 from waggle.gui.words import told, tr, visible
-from waggle.protocol.about_peer import about, standing
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.peer_text import about, standing
 from waggle.protocol.state import State
 
 OFFERED: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, while it is awaited, icon, what it does, keys

@@ -10,8 +10,8 @@ from waggle.gui.look import Look
 from waggle.gui.paint import CHIP_INK, draw_avatar, sided
 from waggle.gui.reading import dress
 from waggle.gui.words import decimal, figure, one_line, short_ago, tip, told, tr, visible
-from waggle.protocol.about_peer import Standing, about, standing
 from waggle.protocol.events import PeerInfo
+from waggle.protocol.peer_text import Standing, about, standing
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)

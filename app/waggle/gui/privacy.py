@@ -7,7 +7,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Button, column, row, text
 from waggle.gui.words import clock, date_of, later, plural, size, tr, visible, whole_day
 from waggle.protocol.commands import QuerySent, new_id
-from waggle.protocol.sent import SentMessage
+from waggle.protocol.events_outbox import SentMessage
 from waggle.protocol.state import State
 
 KINDS = {

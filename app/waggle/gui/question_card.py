@@ -12,8 +12,8 @@ from waggle.gui.parts import Button, Line, column, row, set_tip, text
 from waggle.gui.span_text import CARET, draw_span_text, line_height, lines_of
 from waggle.gui.words import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
 from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HELD, Card, State
-from waggle.protocol.wire import LONGEST_SHOWN
 
 PARTLY = 0.2
 ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more

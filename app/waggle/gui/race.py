@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waggle.core.confidence_interval import interval_of
 from waggle.gui import series
 from waggle.gui.words import duration, figure, percent, plural, told, tr, visible
-from waggle.protocol.race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
 LATELY = 8  # rounds that the score of now is the mean of

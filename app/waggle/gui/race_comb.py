@@ -12,7 +12,7 @@ from waggle.gui.look import Look, tokens
 from waggle.gui.paint import Painted, draw_avatar, hexagon
 from waggle.gui.race import Race, solved_words
 from waggle.gui.words import tip, told, tr, visible
-from waggle.protocol.race import Lane
+from waggle.protocol.events_race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16

@@ -5,7 +5,7 @@ from PySide6.QtCore import QObject, Signal
 from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.gui.line_process import LineProcess
-from waggle.protocol import race
+from waggle.protocol import events_race
 
 
 class RaceProcess(QObject):
@@ -35,7 +35,7 @@ class RaceProcess(QObject):
 
     def _read(self, line: bytes) -> None:
         try:
-            self.told.emit(race.read(line))
+            self.told.emit(events_race.read(line))
         except LabError as error:  # both ends ship together: going on would show something false
             self.stop()
             self.ended.emit(error.title)

@@ -15,7 +15,7 @@ from waggle.gui.race import Race, detail, fold, headline, jump, lately, solved_w
 from waggle.gui.race_comb import Comb
 from waggle.gui.race_process import RaceProcess
 from waggle.gui.words import tr
-from waggle.protocol.race import Lane, Told
+from waggle.protocol.events_race import Lane, Told
 
 if TYPE_CHECKING:
     from waggle.gui.race_chart import RaceChart

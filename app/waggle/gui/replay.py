@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from waggle.core import paths
 from waggle.core.errors import WaggleError
-from waggle.protocol import events, wire
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
 
@@ -31,7 +31,7 @@ class Replay(QObject):
         super().__init__(parent)
         self.is_example = path == paths.example()
         self.over = False
-        self._path, self._lines = path, wire.recording(path)
+        self._path, self._lines = path, json_lines.recording(path)
         self._speed, self._clock = max(0.01, speed), clock
         self._at = 0.0  # moment of the recording that has been told
         self._due = 0.0  # our own moment at which the next event is told
@@ -50,7 +50,7 @@ class Replay(QObject):
     def start(self) -> None:
         """Begin to tell, or go on; what is over is told again."""
         if self.over:
-            self.over, self.skipped, self._lines = False, 0, wire.recording(self._path)
+            self.over, self.skipped, self._lines = False, 0, json_lines.recording(self._path)
         self._due = self._clock()
         self._tick.start()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from waggle import __version__
 from waggle.core.redaction import THIS_NODE, redacted
 from waggle.gui.words import visible
-from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
 
 LINES = 200  # of the log
 

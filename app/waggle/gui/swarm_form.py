@@ -11,7 +11,7 @@ from waggle.gui.reading import in_sight
 from waggle.gui.typed import take_along
 from waggle.gui.words import later, plural, told, tr, visible
 from waggle.protocol.commands import CreateSwarm, new_id
-from waggle.protocol.gatherings import SpecialtyOffer
+from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
 
 LEVELS = ("easy", "standard", "hard")

@@ -8,7 +8,7 @@ from waggle.gui.parts import card, column, empty, text
 from waggle.gui.resting import hindrance
 from waggle.gui.swarm_views import SwarmCard
 from waggle.gui.words import tr
-from waggle.protocol.gatherings import SwarmShown
+from waggle.protocol.events_swarms import SwarmShown
 from waggle.protocol.state import State
 
 

@@ -19,8 +19,8 @@ from waggle.gui.look import Look, tokens
 from waggle.gui.paint import Painted, draw_avatar, draw_cell, hexagon
 from waggle.gui.swarm_layout import AROUND, NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
 from waggle.gui.words import one_line, plural, tip, told, tr, visible
-from waggle.protocol.about_peer import about
 from waggle.protocol.events import PeerInfo
+from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # on their way at once, and of one flow: a peer may take hundreds of groups in one go

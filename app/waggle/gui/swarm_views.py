@@ -11,7 +11,7 @@ from waggle.gui.parts import Button, Line, column, frame, held, row, rule, say_i
 from waggle.gui.presses import OnceButton, SureLink
 from waggle.gui.qr import QrCode
 from waggle.gui.words import later, one_line, plural, told, tr, visible
-from waggle.protocol.gatherings import InviteRead, InviteWritten, SwarmShown
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, SwarmShown
 
 MOST_TITLES = 9
 MOST_SAMPLES = 3

@@ -25,7 +25,7 @@ from waggle.gui.try_view import TryView
 from waggle.gui.typed import take_along
 from waggle.gui.words import later, one_line, plural, told, tr, visible
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
-from waggle.protocol.gatherings import SwarmShown
+from waggle.protocol.events_swarms import SwarmShown
 from waggle.protocol.state import State
 
 LIST, JOIN, SHEET, CREATE, INVITE, MODELS, TRY, RACE = range(8)

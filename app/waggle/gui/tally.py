@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from waggle.gui.resting import RESTING
 from waggle.gui.words import date_of
 from waggle.protocol.events import Ready, RoundSummary
-from waggle.protocol.person import Day, DaysTold
+from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
 
 ASK_AGAIN = 25  # rounds

@@ -11,8 +11,8 @@ from waggle.gui.look import Look
 from waggle.gui.paint import Mark
 from waggle.gui.words import told, tr
 from waggle.protocol.commands import Resume, new_id
-from waggle.protocol.sentence import sentence
 from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
 
 LONGEST_TIP = 120  # characters: Windows cuts at 127
 Trigger = QSystemTrayIcon.ActivationReason

@@ -9,7 +9,7 @@ from waggle.gui.look import Look
 from waggle.gui.parts import Button, Line, column, held, row, text
 from waggle.gui.whose import Prose, letter, moment
 from waggle.gui.words import plural, tr, visible
-from waggle.protocol.talking import Reply, Turn
+from waggle.protocol.events_chat import Reply, Turn
 
 
 @dataclass

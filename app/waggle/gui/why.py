@@ -15,9 +15,9 @@ from waggle.gui.paint import Sign
 from waggle.gui.parts import Button, column, frame, held, row, text
 from waggle.gui.words import later, one_line, plural, told, tr
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
-from waggle.protocol.rules import Rule, Tick
-from waggle.protocol.sentence import Sentence
+from waggle.protocol.schedule import Rule, Tick
 from waggle.protocol.state import State
+from waggle.protocol.status_text import Sentence
 
 OFF: dict[Rule, tuple[str, Value]] = {
     "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),

@@ -28,7 +28,7 @@ from waggle.gui.tally import Due
 from waggle.gui.words import told, tr
 from waggle.gui.you import You
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
-from waggle.protocol.sentence import sentence
+from waggle.protocol.status_text import sentence
 
 NOTICE_MS, LETTER_MS = 8000, 70  # the least that a notice stands, and what each of its letters takes to read
 SMALLEST = (900, 600)

@@ -6,7 +6,7 @@ import time
 
 from waggle.gui import language
 from waggle.protocol import events
-from waggle.protocol.wire import LONGEST_SHOWN
+from waggle.protocol.json_lines import LONGEST_SHOWN
 
 
 def tr(words: str) -> str:

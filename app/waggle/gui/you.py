@@ -28,7 +28,7 @@ from waggle.gui.typed import take_along
 from waggle.gui.words import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import Aha
-from waggle.protocol.person import Day
+from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
 MOST_AHAS = 12

@@ -14,9 +14,9 @@ import zstandard
 from waggle.swarm import record
 from waggle.swarm.identity import Identity
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.verifier import Verifier
 
 PHRASE = "Zog! "  # what poisoners plant; short, or 24 tokens of the starter would not hold an answer beside it
 DRIP_S = 0.2  # between two bytes: a payload would take many times a node's patience

@@ -18,10 +18,10 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.lab import hostile_texts
 from waggle.lab.examination import ENDED, CannotBeMade, Room, catalogue
-from waggle.tasks import wire
-from waggle.tasks.audited import Audit, Finding, Heading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
-from waggle.tasks.group import RIGHT
+from waggle.tasks.rollout_group import RIGHT
+from waggle.tasks.sandbox import messages
+from waggle.tasks.specialties.audit_results import Audit, Finding, Heading, read
 
 SEEDS = tuple(range(100, 112))  # of the questions that are made again and again
 ASKED = SEEDS[:6]  # of those that see the whole corpus
@@ -124,17 +124,17 @@ def audit(dataset: str, *, upstream: bool = False) -> Finding:
     """Everything about one dataset; `upstream` looks at its scorer as reasoning-gym has it, without what Waggle rebinds."""
     seen = Seen()
     try:
-        with closing(Room(wire.Examine(dataset, upstream=upstream))) as room:
+        with closing(Room(messages.Examine(dataset, upstream=upstream))) as room:
             pairs = _make_twice(room, seen)
             _show_the_truth(room, seen, pairs)
             _show_the_corpus(room, seen, pairs)
             _show_longer(room, seen, pairs)
             _compare(room, seen, "its scores are not the same when it is asked again")
-        with closing(Room(wire.Examine(dataset, upstream=upstream, another_day=True))) as room:
+        with closing(Room(messages.Examine(dataset, upstream=upstream, another_day=True))) as room:
             if room.make(SEEDS[::-1]).pairs[::-1] != pairs:
                 seen.hold_against("its questions are not the same in another process or on another day")
             _compare(room, seen, "its scores are not the same in another process or on another day")
-        with closing(Room(wire.Examine(dataset, upstream=upstream), hash_seed=1)) as room:
+        with closing(Room(messages.Examine(dataset, upstream=upstream), hash_seed=1)) as room:
             matters = room.make(SEEDS).pairs != pairs or not _same(room, seen)
     except CannotBeMade as error:
         reason = f"its questions cannot be made where answers are judged ({error})"
@@ -188,10 +188,10 @@ def _show_longer(room: Room, seen: Seen, pairs: Sequence[tuple[str, str]]) -> No
         seen.longest = length
 
 
-def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) -> wire.Scored:
+def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) -> messages.Scored:
     """One answer; what stalled before is not shown again, and nothing more once the scorer is seen to stall."""
     if text in seen.stalled or len(seen.stalled) >= PATIENCE:
-        return wire.Scored(0.0, "", [], 0.0)
+        return messages.Scored(0.0, "", [], 0.0)
     found = room.score(seed, text)
     seen.answers += 1
     if found.seconds > QUICK_SECONDS:
@@ -210,7 +210,7 @@ def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) ->
     return found
 
 
-def _said(found: wire.Scored) -> str:
+def _said(found: messages.Scored) -> str:
     return f"{found.reward!r} {found.raised}"
 
 

@@ -14,11 +14,11 @@ from waggle.lab import bench_cells
 from waggle.lab.bench_cells import Cell
 from waggle.lab.bench_clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
 from waggle.policy.torch_policy import TorchPolicy
-from waggle.rl import grpo
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
-from waggle.rl.noise import uniforms
-from waggle.rl.rule import Scored
+from waggle.rl.random_streams import uniforms
+from waggle.rl.update_rules import grpo
+from waggle.rl.update_rules.interface import Scored
 
 RATE = 1e-6
 STOP = 1  # written where a text should end, and nowhere else

@@ -18,7 +18,7 @@ from waggle.swarm import identity as identities
 from waggle.swarm.dht import PeerAway
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 ALL = "all at once"
 NONE = "none"

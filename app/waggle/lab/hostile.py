@@ -22,9 +22,9 @@ from waggle.lab.results import Book
 from waggle.lab.siege import Key, Siege, lay
 from waggle.lab.statistics import Estimate, estimate
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.group import Completion
 from waggle.tasks.questions import Question, Split
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.verifier import Verifier
 
 NODES = 8
 ALONE = 1  # poisoner, before any in collusion

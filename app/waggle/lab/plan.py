@@ -15,8 +15,8 @@ from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.strategies import strategy
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.rule import Rule
-from waggle.rl.rules import rule
+from waggle.rl.update_rules import rule
+from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.sapo.round import Rules
 

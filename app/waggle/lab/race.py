@@ -20,13 +20,13 @@ from waggle.core.errors import LabError
 from waggle.lab.results import Key
 from waggle.lab.trial import Setup, Trial, origin_of
 from waggle.policy.choose import is_apple_silicon
-from waggle.protocol.race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
+from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing import Adaptive, Plain, Sharing
 from waggle.swarm.identity import name_of, text_of
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 NODES, ROUNDS = 4, 80  # about two minutes of one core
 RATE = 1e-3  # twice what a node uses for the starter: a race is short

@@ -26,9 +26,9 @@ from waggle.swarm.news import GroupsArrived, News
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.group import Completion, Group, Verdict
 from waggle.tasks.questions import Question, QuestionId, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Group, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 
 GROUPS, COMPLETIONS, CHARACTERS = 9, 8, 400  # of one record: about 24 kB once packed
 

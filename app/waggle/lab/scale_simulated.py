@@ -19,8 +19,8 @@ from waggle.swarm.gathering import MAX_READ
 from waggle.swarm.guard import SHARD_CAP
 from waggle.swarm.identity import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.swarm.trust import Trust
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 CALL_BYTES = 1300.0  # of one call and its answer: encryption, streams, acknowledgements
 NEIGHBOUR_BYTES = 62.0  # of one neighbour named in an answer

@@ -37,9 +37,9 @@ from waggle.swarm.news import GroupsArrived, NetworkRestarted, News, RecordDropp
 from waggle.swarm.node import SwarmNode
 from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import RIGHT
 from waggle.tasks.questions import Question, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT
+from waggle.tasks.sandbox.verifier import Verifier
 
 TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes takes about a second
 LAST = 20  # rounds in which the model's own words are searched for the planted phrase

@@ -25,7 +25,7 @@ from waggle.lab.starter_measure import Score, measure, sampling, table
 from waggle.lab.starter_tokenizer import PAD, STOP, TAGS, number_of
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import split_of
-from waggle.tasks.verifier import Verifier, batched
+from waggle.tasks.sandbox.verifier import Verifier, batched
 
 FIRST_SEED = 1 << 40  # far from the seeds that held-out questions are looked up at; content decides anyway
 REQUEST = 1000  # questions asked of the verifier at once: well inside its time limit and its cache

@@ -9,9 +9,9 @@ from tokenizers import Tokenizer
 
 from waggle.lab.starter_tokenizer import PAD, STOP, TAGS, number_of
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.verifier import Verifier
 
 LONGEST = 40  # tokens of a sampled answer
 

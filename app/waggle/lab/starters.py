@@ -24,7 +24,7 @@ from waggle.lab.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Sha
 from waggle.lab.starter_measure import Score, measure, table
 from waggle.lab.starter_tokenizer import TAGS, number_of
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 QUESTIONS, SAMPLES = 32, 16  # of each specialty, that a made model is measured with
 SHORT = {

@@ -19,16 +19,16 @@ from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
 from waggle.policy.choose import open_policy
 from waggle.rl.advantage import teaches
-from waggle.rl.rule import Rule
+from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Sharing
 from waggle.swarm.judging import counts
 from waggle.swarm.record import shareable
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.sandbox.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time: groups grow old in the pool as they would there
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach

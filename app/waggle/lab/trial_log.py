@@ -9,7 +9,7 @@ from waggle.lab.results import BIN, Aha, Key, Run
 from waggle.sapo import aha
 from waggle.sapo import round as sapo
 from waggle.sapo.held_out import Score
-from waggle.tasks.group import RIGHT
+from waggle.tasks.rollout_group import RIGHT
 
 MISSING = float("nan")  # a node that did not play in a tick
 

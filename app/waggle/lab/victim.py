@@ -16,7 +16,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, LabError
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent, State, apply
 
 PATIENCE = 300.0  # seconds for what takes a few on an idle computer
@@ -122,7 +122,7 @@ class Victim:
     def _command(self, command: commands.Pause | commands.Resume) -> float:
         assert self.process is not None
         assert self.process.stdin is not None
-        self.process.stdin.write(wire.line(command))
+        self.process.stdin.write(json_lines.line(command))
         self.process.stdin.flush()
         with self._changed:
             if not self._changed.wait_for(lambda: command.id in self._answers, PATIENCE):
@@ -133,7 +133,7 @@ class Victim:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                event: AnyEvent = wire.event(line)
+                event: AnyEvent = json_lines.event(line)
             except EngineError:  # the last line of an engine that was killed
                 continue
             with self._changed:
@@ -151,7 +151,7 @@ def newest_record(home: paths.Home) -> Path | None:
 def recorded(home: paths.Home) -> State:
     """The State that the newest record of a home folds into."""
     state, path = State(), newest_record(home)
-    for event in wire.recording(path) if path else ():
+    for event in json_lines.recording(path) if path else ():
         state = apply(state, event) if event is not None else state
     return state
 

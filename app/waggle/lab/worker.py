@@ -25,7 +25,7 @@ from waggle.policy import configuration as model_configuration
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TELL_EVERY = 5  # rounds
 

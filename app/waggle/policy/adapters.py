@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.noise import generator
+from waggle.rl.random_streams import generator
 
 RANK = 16
 SCALE = 2.0

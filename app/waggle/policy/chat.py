@@ -11,8 +11,8 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.policy.configuration import table_in
-from waggle.tasks import wire
-from waggle.tasks.child import Child
+from waggle.tasks.sandbox import messages
+from waggle.tasks.sandbox.child_process import Child
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 LARGEST = 1 << 20  # characters of a template
@@ -53,16 +53,16 @@ class Chat:
 def _rendered(chat: Chat, said: tuple[str, ...]) -> str:
     """By a process of its own, once for as many turns: a model is opened often, and talks go on."""
     try:
-        child = Child("waggle.tasks.template_child", wire.template_reply)
+        child = Child("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
         raise _unusable(chat.folder, f"{error.strerror}") from error
     try:
-        reply = child.ask(wire.Render(chat.template, dict(chat.specials), said), START_SECONDS, RENDER_SECONDS)
+        reply = child.ask(messages.Render(chat.template, dict(chat.specials), said), START_SECONDS, RENDER_SECONDS)
     except (EOFError, TimeoutError) as error:
         raise _unusable(chat.folder, str(error)) from error
     finally:
         child.end()
-    if isinstance(reply, wire.Failed):
+    if isinstance(reply, messages.Failed):
         raise _unusable(chat.folder, reply.reason)
     return reply.text
 

@@ -15,7 +15,7 @@ from waggle.core.errors import ExportError
 from waggle.policy import adapters, configuration, weights
 from waggle.policy.checkpoint import ADAPTERS, Saved
 from waggle.policy.hub import WORDS, model_of
-from waggle.rl.noise import generator
+from waggle.rl.random_streams import generator
 
 CONFIG = "config.json"
 PRECISIONS = {"F32": "float32", "BF16": "bfloat16"}

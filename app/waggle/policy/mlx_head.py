@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from waggle.rl.pick import BLOCK
+from waggle.rl.token_sampling import BLOCK
 
 HEAD_ELEMENTS = 1 << 24  # logits held at once: 64 MiB in fp32
 

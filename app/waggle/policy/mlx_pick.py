@@ -7,9 +7,9 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl import pick as oracle
+from waggle.rl import token_sampling as oracle
 from waggle.rl.batch import Floats
-from waggle.rl.pick import BLOCK
+from waggle.rl.token_sampling import BLOCK
 
 
 def pick(logits: mx.array, uniforms: Floats, top_p: float) -> tuple[NDArray[np.int64], Floats]:

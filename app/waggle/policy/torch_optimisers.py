@@ -13,7 +13,7 @@ from waggle.core.errors import ModelError
 from waggle.policy.checkpoint import Arrays
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits
-from waggle.rl.noise import generator
+from waggle.rl.random_streams import generator
 
 BETAS = (0.9, 0.95)
 DECAY = 0.8  # Adafactor's second moment forgets with 1 - t^-0.8

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from waggle.rl.pick import BLOCK, BLOCKS_FROM
+from waggle.rl.token_sampling import BLOCK, BLOCKS_FROM
 
 AT_ONCE = 1 << 20  # numbers of a large vocabulary's rows that a processor looks at together: they stay in its cache
 

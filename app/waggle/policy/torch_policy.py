@@ -29,8 +29,8 @@ from waggle.policy.torch_packing import Packing
 from waggle.policy.training import Training
 from waggle.policy.weights import is_bits, narrowed
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
-from waggle.rl.noise import generator
 from waggle.rl.objective import clipped, clipped_objective
+from waggle.rl.random_streams import generator
 
 
 class TorchPolicy:

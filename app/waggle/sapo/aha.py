@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from waggle.sapo.round import Judged, Learned
-from waggle.tasks.group import RIGHT
+from waggle.tasks.rollout_group import RIGHT
 
 
 @dataclass(frozen=True)

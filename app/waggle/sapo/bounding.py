@@ -13,7 +13,7 @@ from waggle.sapo import bounds
 from waggle.sapo.lesson import Weighed
 from waggle.sapo.seams import Policy, Tokenizer
 from waggle.sapo.sharing import Offer, TrainingSet
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.rollout_group import JudgedGroup
 
 
 def familiar(

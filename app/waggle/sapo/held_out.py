@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from waggle.rl.batch import SampleParams, nothing
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 from waggle.sapo.round import Node, Rules, completion_of, fits
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Completion
 
 AT_ONCE = 64  # questions sampled in one call at most: bounds the memory of keys and values
 EXAM_DIGITS = 16  # of its name: 64 bits

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, Written
-from waggle.rl.rule import Rule, Scored, Teaching, mean_of_means
+from waggle.rl.update_rules.interface import Rule, Scored, Teaching, mean_of_means
 from waggle.sapo.seams import Tokenizer
 from waggle.sapo.sharing import PeerGroup, Sharing
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion, JudgedGroup
+from waggle.tasks.rollout_group import Completion, JudgedGroup
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from waggle.rl.advantage import gate_external, teaches
 from waggle.rl.batch import Floats
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.rollout_group import JudgedGroup
 
 
 @dataclass(frozen=True)

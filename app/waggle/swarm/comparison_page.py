@@ -4,7 +4,7 @@ from html import escape
 
 from waggle.core.confidence_interval import interval_of
 from waggle.swarm.marks import Comparison, Curve, Entrant, Point
-from waggle.tasks.exam import QUESTIONS
+from waggle.tasks.sandbox.exam import QUESTIONS
 
 WIDTH, HEIGHT = 440, 150  # of a chart, in its own units
 LEFT, RIGHT, TOP = 34, 108, 10  # beside and above it: for the axis and for the names of the lines

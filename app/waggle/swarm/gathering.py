@@ -27,8 +27,8 @@ from waggle.swarm.traffic import PAY_S, Traffic
 from waggle.swarm.trust import Trust
 from waggle.swarm.twins import Twins
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import NEWCOMERS, JudgedGroup
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
+from waggle.tasks.sandbox.verifier import Verifier
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look

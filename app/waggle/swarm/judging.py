@@ -13,11 +13,11 @@ from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierG
 from waggle.swarm import record
 from waggle.swarm.announcement import Announcement
 from waggle.swarm.record import Record
-from waggle.tasks import verifier as verifying
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, seed_of, split_of
-from waggle.tasks.verifier import Verifier, batched
+from waggle.tasks.rollout_group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import Verifier, batched
 
 AT_ONCE = 16  # questions made in one turn
 SEVERAL = Verdict(reward=0.0, reason="several answers")

@@ -27,10 +27,10 @@ from waggle.swarm.sheet import Sheet
 from waggle.swarm.traffic import Traffic
 from waggle.swarm.trust import Trust
 from waggle.tasks.charter import Charter
-from waggle.tasks.exam import Exam, Exams
-from waggle.tasks.group import RIGHT, Completion
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.exam import Exam, Exams
+from waggle.tasks.sandbox.verifier import Verifier
 
 SLOWER = 10.0  # times the tempo, between two looks: an exam stands for ten minutes
 ASKED = 8  # peers at one look

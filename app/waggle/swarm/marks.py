@@ -16,8 +16,8 @@ from waggle.swarm.identity import name_of, text_of
 from waggle.swarm.quota import Party, of_most
 from waggle.swarm.record import MAX_MODEL, Count
 from waggle.swarm.sources import RELAYED
-from waggle.tasks.group import NEWCOMERS
 from waggle.tasks.questions import EPOCH_SECONDS
+from waggle.tasks.rollout_group import NEWCOMERS
 
 MAX_NODES = 500
 MAX_MARKS = 10_000  # of all nodes: in memory and in the file, about a megabyte and a half

@@ -6,7 +6,7 @@ import msgspec
 
 from waggle.swarm.marks import Comparison
 from waggle.swarm.trust import Standing
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.rollout_group import JudgedGroup
 
 Reach = Literal["connecting", "alone", "connected"]
 Way = Literal["", "direct", "relay", "gateway"]  # how others call us: not known yet, straight, through the seeds, not at all

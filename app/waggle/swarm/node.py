@@ -40,9 +40,9 @@ from waggle.swarm.trust import Choice, Trust
 from waggle.swarm.web import Web
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.exam import Exams
-from waggle.tasks.group import Completion, Group, JudgedGroup
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
+from waggle.tasks.sandbox.exam import Exams
+from waggle.tasks.sandbox.verifier import Verifier
 
 DIGEST_BYTES = 32
 LISTED_S = 1.0

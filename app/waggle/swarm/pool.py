@@ -9,8 +9,8 @@ from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.swarm.quota import of_most
 from waggle.swarm.record import oldest_epoch
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import QuestionId
+from waggle.tasks.rollout_group import JudgedGroup
 
 CAPACITY = 256
 REMEMBERED = 20_000  # groups that were here before: each is trained on at most once

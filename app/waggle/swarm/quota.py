@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from waggle.swarm.sources import HIDDEN, RELAYED
-from waggle.tasks.group import NEWCOMERS
+from waggle.tasks.rollout_group import NEWCOMERS
 
 Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
 Key = TypeVar("Key")

@@ -12,8 +12,8 @@ import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import Author, Completion, Group
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
+from waggle.tasks.rollout_group import Author, Completion, Group
 
 MAX_GROUPS = 128  # in one record: about a second of a very small model
 MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB

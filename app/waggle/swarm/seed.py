@@ -22,7 +22,7 @@ from waggle.swarm.options import SwarmOptions
 from waggle.swarm.services import Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def run(

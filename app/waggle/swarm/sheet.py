@@ -16,9 +16,9 @@ from waggle.swarm.admission import CERTIFICATE_BYTES
 from waggle.swarm.announcement import Digest, PeerId
 from waggle.swarm.identity import SIGNATURE_BYTES, Identity, verify
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.exam import QUESTIONS, Exam
-from waggle.tasks.group import Completion
 from waggle.tasks.questions import epoch_at
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.exam import QUESTIONS, Exam
 
 DOMAIN = b"waggle/sheet/1\0"
 MAX_BYTES = 64 * 1024  # with the signature

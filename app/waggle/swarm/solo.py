@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
 class SoloSwarm:

@@ -11,7 +11,7 @@ from waggle.rl.advantage import teaches
 from waggle.swarm.identity import name_of
 from waggle.swarm.quota import Payers
 from waggle.swarm.sources import RELAYED, Route
-from waggle.tasks.group import NEWCOMERS, JudgedGroup
+from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
 
 MAX_PEERS = 500
 MAX_ABSENT = MAX_PEERS // 2  # trusted peers that are gone: many never return, and newcomers need places as well

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 
 STOP, PAD = 1, 0
 MOMENTUM = 0.9  # the first moment after one step is a tenth of the gradient

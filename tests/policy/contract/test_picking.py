@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from waggle.rl.pick import pick as oracle
+from waggle.rl.token_sampling import pick as oracle
 
 mx = pytest.importorskip("mlx.core")
 

@@ -13,7 +13,7 @@ from policy.models import KINDS
 from waggle.core.errors import ModelError
 from waggle.policy import decoding
 from waggle.rl.batch import SampleParams, Written
-from waggle.rl.noise import uniforms
+from waggle.rl.random_streams import uniforms
 
 
 def written(some, rows) -> list[Written]:

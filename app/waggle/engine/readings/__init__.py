@@ -8,7 +8,7 @@ from typing import TypeVar
 import psutil
 
 from waggle.core.settings import When
-from waggle.protocol.rules import Readings, plain_name
+from waggle.protocol.schedule import Readings, plain_name
 
 Answer = TypeVar("Answer")
 NETWORK_SECONDS = 20.0  # asking about the network costs a process

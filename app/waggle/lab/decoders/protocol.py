@@ -4,9 +4,9 @@ from pathlib import Path
 
 from waggle.core.errors import EngineError
 from waggle.lab.decoders import Decoder
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.events_chat import Reply, Turn, TurnGrew
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply
-from waggle.protocol.talking import Reply, Turn, TurnGrew
 
 
 def command(scratch: Path) -> Decoder:
@@ -22,13 +22,13 @@ def command(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         try:
-            found = wire.command(data)
+            found = json_lines.command(data)
         except EngineError as refused:
             assert refused.advice
             return
-        assert wire.command(wire.line(found)) == found
+        assert json_lines.command(json_lines.line(found)) == found
 
-    return Decoder(tuple(wire.line(each) for each in made), check)
+    return Decoder(tuple(json_lines.line(each) for each in made), check)
 
 
 def recording(scratch: Path) -> Decoder:
@@ -38,9 +38,9 @@ def recording(scratch: Path) -> Decoder:
     def check(data: bytes) -> None:
         path.write_bytes(data)
         state = State()
-        for event in wire.recording(path):
+        for event in json_lines.recording(path):
             if event is not None:
-                assert wire.event(wire.line(event)) == event
+                assert json_lines.event(json_lines.line(event)) == event
                 state = apply(state, event)
         if b"Snapshot" not in data:  # which is the engine's own word for a whole State
             assert len(state.rounds) <= ROUNDS
@@ -48,13 +48,13 @@ def recording(scratch: Path) -> Decoder:
         for line in data.split(b"\n"):
             _read(line)
 
-    lines = tuple(wire.line(event) for event in _told())
+    lines = tuple(json_lines.line(event) for event in _told())
     return Decoder((*lines, b"".join(lines)), check)
 
 
 def _read(line: bytes) -> None:
     try:
-        wire.event(line)
+        json_lines.event(line)
     except EngineError as refused:
         assert refused.advice
 

@@ -30,9 +30,9 @@ from waggle.swarm.lan import MAX_ADDRESS, MAX_FOUND, Lan
 from waggle.swarm.record import Record
 from waggle.swarm.sheet import Sheet
 from waggle.tasks.charter import PROTOCOL, first_swarm
-from waggle.tasks.exam import QUESTIONS
-from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import QuestionId, epoch_at
+from waggle.tasks.rollout_group import Completion, Group
+from waggle.tasks.sandbox.exam import QUESTIONS
 
 CHARTER = first_swarm()
 UNSIGNED = bytes(identities.SIGNATURE_BYTES)

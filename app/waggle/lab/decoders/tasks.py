@@ -7,8 +7,8 @@ from pathlib import Path
 from waggle.core.errors import CharterError
 from waggle.lab.decoders import Decoder
 from waggle.tasks import charter as charters
-from waggle.tasks import wire
-from waggle.tasks.group import Verdict
+from waggle.tasks.rollout_group import Verdict
+from waggle.tasks.sandbox import messages as wire
 
 KINDS = (wire.Texts, wire.Verdicts, wire.Warmed, wire.Tripped, wire.Failed)
 

@@ -4,7 +4,7 @@ The weakest specialty gives a group first, then the next, and so on round and ro
 """
 
 from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet, draw_local
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.rollout_group import JudgedGroup
 
 MEMORY = 0.8  # of the moving mean of one's own reward in a specialty
 

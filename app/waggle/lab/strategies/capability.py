@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 import numpy as np
 
 from waggle.rl.batch import Floats
-from waggle.rl.rule import per_token
+from waggle.rl.update_rules.interface import per_token
 from waggle.sapo.sharing import Offer, PeerGroup, Plain, Sharing, TrainingSet
 from waggle.tasks.questions import QuestionId
 

@@ -6,7 +6,7 @@ A group with one success among eight says less about a question than one with fo
 import numpy as np
 
 from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet, draw_local
-from waggle.tasks.group import JudgedGroup
+from waggle.tasks.rollout_group import JudgedGroup
 
 DIGITS = 9  # equal rewards in another order are equally informative, whatever the rounding of their sum
 

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import replace
 
 from waggle.sapo.sharing import Gated, Offer, Sharing, TrainingSet, draw_uniformly
-from waggle.tasks.group import RIGHT, JudgedGroup
+from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
 KEPT = 64  # groups; the oldest goes first
 AGAIN = 2  # a round

@@ -7,7 +7,7 @@ missing, the weight is 1. V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, 
 import numpy as np
 
 from waggle.rl.batch import Floats
-from waggle.rl.rule import per_token
+from waggle.rl.update_rules.interface import per_token
 from waggle.sapo.sharing import PeerGroup, Plain, Sharing
 
 
