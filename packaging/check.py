@@ -47,13 +47,13 @@ def app() -> None:
     import waggle.gui
     import waggle.lab.race
     from waggle.core import paths
-    from waggle.policy import choose
+    from waggle.models import backend
     from waggle.swarm.shim import load_hivemind
 
     load_hivemind()
     for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):
         importlib.import_module(module.name)
-    choose.open_policy(paths.starter(), device="auto", threads=1)
+    backend.open_policy(paths.starter(), device="auto", threads=1)
 
 
 def verifier() -> None:

@@ -16,8 +16,8 @@ from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import Model
 from waggle.engine import model
 from waggle.engine.history import History
-from waggle.policy import checkpoint
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.storage import checkpoint
+from waggle.models.torch.policy import TorchPolicy
 from waggle.swarm import identity
 from waggle.tasks import charter as charters
 

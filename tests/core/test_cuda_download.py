@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from policy.local_hub import Hub, local_hub, no_hub
+from models.local_hub import Hub, local_hub, no_hub
 from waggle.cli import cuda
 from waggle.core import cuda_download
 from waggle.core.cuda_download import Pack, Wheel, fetch

@@ -12,7 +12,7 @@ from waggle.cli import update
 from waggle.core import cuda_download, resumable_download
 from waggle.core.errors import CudaError, ModelError, UpdateError
 from waggle.core.resumable_download import PIECE
-from waggle.policy import hub
+from waggle.models.storage import hub_download
 
 CONTENT = os.urandom(5 * PIECE)
 Said = list[dict[str, str]]
@@ -92,7 +92,7 @@ def test_a_proxy_that_nobody_here_can_go_through_is_said_whatever_is_fetched(
     monkeypatch.setenv("ALL_PROXY", proxy)
     wheel = cuda_download.Wheel(url="https://example.org/torch.whl", size=1, sha256="0" * 64)
     with pytest.raises(ModelError, match="proxy cannot be used"):
-        hub.fetch("owner/name", tmp_path, lambda here, total: None, warn=print)
+        hub_download.fetch("owner/name", tmp_path, lambda here, total: None, warn=print)
     with pytest.raises(CudaError, match="proxy cannot be used"):
         cuda_download._get(wheel, tmp_path / "part", lambda came: None)
     with pytest.raises(UpdateError, match="proxy cannot be used"):

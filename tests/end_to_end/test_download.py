@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from end_to_end.programs import Engine, Program, running
-from policy.local_hub import Hub, local_hub, no_hub
+from models.local_hub import Hub, local_hub, no_hub
 from waggle.core import paths
 from waggle.core.resumable_download import PIECE
-from waggle.policy.cached import remove
+from waggle.models.storage.hub_cache import remove
 from waggle.protocol import commands, events
 
 NAME = "bees/starter"

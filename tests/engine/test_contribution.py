@@ -17,7 +17,7 @@ from waggle.engine import contribution, telling
 from waggle.engine.contribution import Contribution, Plan
 from waggle.engine.gate import Gate
 from waggle.engine.history import History, days_of
-from waggle.policy.checkpoint import Saved
+from waggle.models.storage.checkpoint import Saved
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing

@@ -20,14 +20,14 @@ from keyring.backends.fail import Keyring as NoKeyring
 from transformers import AutoModelForCausalLM
 
 from engine.file_keyring import FileKeyring
-from policy.local_hub import TOKEN, Hub, local_hub, no_hub
-from policy.models import as_transformers, make_model
+from models.local_hub import TOKEN, Hub, local_hub, no_hub
+from models.tiny_models import as_transformers, make_model
 from waggle.cli import main
 from waggle.core import hub_token, paths
 from waggle.core.errors import ExportError, ModelError
-from waggle.policy import checkpoint, export
-from waggle.policy.torch_policy import TorchPolicy
-from waggle.policy.training import Training
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint, export
+from waggle.models.torch.policy import TorchPolicy
 
 CHARTER = "ab" * 32
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from waggle.core.settings import Settings
 from waggle.engine.fitting import fitted
 from waggle.lab.shapes import SHAPES
-from waggle.policy import configuration
-from waggle.policy.fit import Machine
+from waggle.models.memory_fit import Machine
+from waggle.models.shared import model_config
 
 GB = 1_000_000_000
 
@@ -21,7 +21,7 @@ GB = 1_000_000_000
 )  # fmt: skip
 def test_what_was_trained_whole_goes_on_with_less_memory_where_that_is_short(tmp_path, free, settled, method, fits):
     (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
-    model, machine = configuration.read(tmp_path), Machine(free * GB, {"float32": 1e11, "bfloat16": 2e11})
+    model, machine = model_config.read(tmp_path), Machine(free * GB, {"float32": 1e11, "bfloat16": 2e11})
     found = fitted(machine, model, Settings(), settled)
     assert (found.training.method, found.fits) == (method, fits)
     chosen = Settings(model=replace(Settings().model, training="full"))

@@ -10,9 +10,9 @@ import pytest
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.engine.keeping import AGAIN_SECONDS, Keeper, Remembering, interval, restore
-from waggle.policy import checkpoint, journal
-from waggle.policy.checkpoint import Saved
-from waggle.policy.training import Training
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint, training_journal
+from waggle.models.storage.checkpoint import Saved
 from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
 
 DAY, MEGABYTE = 86_400, 1e6
@@ -202,7 +202,7 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
         node.play()
 
 
-class Newer(journal.Entry, frozen=True, kw_only=True):
+class Newer(training_journal.Entry, frozen=True, kw_only=True):
     """What a newer version might write."""
 
     momentum: float = 0.5
@@ -212,7 +212,7 @@ def two_rounds_and_one_of_another_version(root: Path) -> None:
     first = Node(root)
     for _ in range(2):
         first.play()
-    journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
+    training_journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
 
 
 @pytest.mark.parametrize("seconds", [0.1, 100.0], ids=["soon", "slowly"])
@@ -334,8 +334,8 @@ def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothin
 
 def test_a_journal_is_read_once_to_be_mended_and_once_to_be_learned_from(tmp_path, monkeypatch):
     many_rounds_in_the_journal(tmp_path)
-    read, parts = [], journal._parts
-    monkeypatch.setattr(journal, "_parts", lambda path: (read.append(part) or part for part in parts(path)))
+    read, parts = [], training_journal._parts
+    monkeypatch.setattr(training_journal, "_parts", lambda path: (read.append(part) or part for part in parts(path)))
     assert Slow(Counting(), 0.1).restore(tmp_path)[0].round == 8
     assert len(read) == 2 * 7
 
@@ -392,7 +392,7 @@ def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_
 
 
 def test_what_the_first_released_format_wrote_is_still_read(tmp_path):
-    shutil.copytree(Path(__file__).parents[1] / "policy" / "format_1", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(Path(__file__).parents[1] / "models" / "format_1", tmp_path, dirs_exist_ok=True)
     node = Node(tmp_path)
     assert (node.round, node.policy.steps, node.aside) == (3, 3, [])
     assert np.allclose(node.policy.weights, [0.3, 0.3, 0.03])

@@ -20,8 +20,9 @@ from waggle.engine import limits
 from waggle.engine.desk import Desk
 from waggle.engine.frugality import CALM, MOST_PARTS, Frugality, grew
 from waggle.engine.gate import Gate
-from waggle.policy import cached, fit
-from waggle.policy.choose import open_policy
+from waggle.models import memory_fit
+from waggle.models.backend import open_policy
+from waggle.models.storage import hub_cache
 from waggle.rl.batch import nothing
 
 
@@ -228,7 +229,7 @@ def test_what_came_of_a_model_that_nobody_downloads_any_more_goes_before_what_is
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_allowed(home):
     (paths.models() / "owner" / ".removing-half").mkdir()
-    with cached.hold(paths.models() / "owner" / "older"), cached.hold(paths.models() / "owner" / "newer"):
+    with hub_cache.hold(paths.models() / "owner" / "older"), hub_cache.hold(paths.models() / "owner" / "newer"):
         assert "older" not in limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
     assert sorted(path.name for path in paths.models().glob("*/*")) == ["newer", "older"]
     assert limits.make_room(home, 0.00001, paths.models() / "owner" / "newer") == ["older"]
@@ -326,7 +327,7 @@ def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anythin
     while frugality.more():
         found.append(frugality.divided(fitted))
     assert found == parts
-    assert fit.PARTS[-1] == MOST_PARTS
+    assert memory_fit.PARTS[-1] == MOST_PARTS
 
 
 @pytest.mark.parametrize(("fitted", "smaller"), [(8, True), (16, False)])

@@ -1,4 +1,4 @@
-"""Which model is meant, and how long a download takes; downloads themselves: tests/policy/test_hub.py, tests/end_to_end."""
+"""Which model is meant, and how long a download takes; downloads themselves: tests/models/storage, tests/end_to_end."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ import time
 import pytest
 from huggingface_hub import constants
 
-from policy.local_hub import local_hub, no_hub
+from models.local_hub import local_hub, no_hub
 from waggle.core import paths, resumable_download
 from waggle.core.errors import HubAway, ModelError, ModelMissing, Stopped
 from waggle.core.resumable_download import PIECE, TRIES
@@ -15,7 +15,7 @@ from waggle.core.settings import Model
 from waggle.engine import model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.policy import hub
+from waggle.models.storage import hub_download
 from waggle.protocol import events, json_lines
 
 
@@ -124,7 +124,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
         progress(100, 100)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(hub, "fetch", fetch)
+    monkeypatch.setattr(hub_download, "fetch", fetch)
     teller = Teller(tmp_path)
     life = Life(teller, patient=True)
     assert await asyncio.to_thread(stalls.wait, 60)
@@ -158,7 +158,9 @@ class Life:
         self.waits, self.stopped, self.came, self.limit = threading.Event(), asyncio.Event(), asyncio.Event(), limit
         self.warned, self.warnings = asyncio.Event(), list[events.Warned]()
         self.gate = Gate(self.waits.set)
-        self._small = sum((paths.starter() / name).stat().st_size for name in hub.WORDS if (paths.starter() / name).is_file())
+        self._small = sum(
+            (paths.starter() / name).stat().st_size for name in hub_download.WORDS if (paths.starter() / name).is_file()
+        )
         teller.attach(self._hear)
         chosen = Model(name="bees/tiny")
         found = model.find(chosen, teller, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)

@@ -15,9 +15,9 @@ from waggle.engine import fitting, model
 from waggle.engine.choices import Choices
 from waggle.engine.models import Models, way_back
 from waggle.engine.teller import Teller
-from waggle.policy import cached, checkpoint
-from waggle.policy.fit import Machine
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.memory_fit import Machine
+from waggle.models.storage import checkpoint, hub_cache
+from waggle.models.torch.policy import TorchPolicy
 from waggle.protocol import commands
 
 
@@ -72,7 +72,7 @@ async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
 async def test_a_model_that_another_engine_uses_is_not_removed(models):
     downloaded("Qwen/Tiny")
     folder = paths.models() / "Qwen/Tiny"
-    with cached.hold(folder), cached.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
+    with hub_cache.hold(folder), hub_cache.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
         await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     assert (folder / "config.json").exists()
     await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
@@ -82,7 +82,7 @@ async def test_a_model_that_another_engine_uses_is_not_removed(models):
 async def test_what_another_program_downloads_now_is_not_removed_under_it(models):
     half = paths.models() / "Qwen/.downloading-Tiny"
     half.mkdir(parents=True)
-    with FileLock(cached.lock_of(half)), pytest.raises(ModelError, match="being downloaded by another program"):
+    with FileLock(hub_cache.lock_of(half)), pytest.raises(ModelError, match="being downloaded by another program"):
         await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     assert half.is_dir()
     await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))

@@ -22,8 +22,9 @@ from waggle.engine.frugality import Frugality
 from waggle.engine.gate import Gate
 from waggle.engine.prepare import Prepared, prepare
 from waggle.engine.teller import Teller
-from waggle.policy import configuration, fit
-from waggle.policy.training import Training
+from waggle.models import memory_fit
+from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import Training
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
 from waggle.rl.update_rules import RULES
@@ -163,7 +164,7 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
     assert "Fits: about " in said
     assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in said
-    assert made.rules.learning_rate == pytest.approx(fit.rate_for(configuration.read(twelve_million), "lean"))
+    assert made.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = Computer(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
     assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
@@ -190,7 +191,7 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
     lengths = [
-        fitting.longest(Settings(learning=Learning(max_new_tokens=wanted)), configuration.read(tmp_path))
+        fitting.longest(Settings(learning=Learning(max_new_tokens=wanted)), model_config.read(tmp_path))
         for wanted in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from waggle.core import paths
-from waggle.policy import checkpoint
-from waggle.policy.checkpoint import Saved
-from waggle.policy.choose import Opened, open_policy
+from waggle.models.backend import Opened, open_policy
+from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import Saved
 from waggle.rl.update_rules import RULES
 from waggle.sapo.fakes import FakeSwarm
 from waggle.sapo.round import Judged, Learned, Node, Rules, play

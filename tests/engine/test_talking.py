@@ -16,9 +16,9 @@ from waggle.engine.limits import GB, memory_used
 from waggle.engine.moments import READY, Moment, Moments
 from waggle.engine.prepare import _moments
 from waggle.engine.talking import Talking
-from waggle.policy import checkpoint
-from waggle.policy.choose import open_policy
-from waggle.policy.training import Training
+from waggle.models.backend import open_policy
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint
 from waggle.protocol import commands
 from waggle.protocol import events_chat as protocol
 from waggle.protocol.events_chat import Reply, TalkCleared, TalkOffered, Turn, TurnGrew

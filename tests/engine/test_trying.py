@@ -12,7 +12,7 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
 from waggle.engine.moments import Moments
 from waggle.engine.trying import Trying
-from waggle.policy.choose import open_policy
+from waggle.models.backend import open_policy
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy

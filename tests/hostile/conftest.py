@@ -12,8 +12,8 @@ from swarm.live import Live, Start, answered, fresh_identity, options, question_
 from waggle.core import paths
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
 from waggle.sapo import round as sapo
 from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter

@@ -22,7 +22,7 @@ from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
-from waggle.policy.tokenizer import load as load_tokenizer
+from waggle.models.tokenizer import load as load_tokenizer
 from waggle.rl.advantage import teaches
 from waggle.sapo.lesson import external_draft
 from waggle.swarm import directory, gathering, record, services

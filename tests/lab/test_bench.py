@@ -14,7 +14,7 @@ from waggle.lab import bench, bench_cells, bench_limits, bench_report, bench_wag
 from waggle.lab.bench_cells import CELLS, STARTER, Cell
 from waggle.lab.bench_clock import Phases, with_update
 from waggle.lab.bench_limits import Limits, Need
-from waggle.policy import configuration
+from waggle.models.shared import model_config
 
 SMALL = Cell(("waggle",), STARTER, questions=2, group_size=4, prompt=12, longest=8, skewed=True)
 
@@ -66,7 +66,7 @@ def test_skewed_answers_have_the_lengths_all_sides_are_given_and_half_of_the_gro
 
 
 def test_what_a_phase_needs_is_counted_from_the_shape():
-    model = configuration.read(paths.starter())
+    model = model_config.read(paths.starter())
     cell = replace(SMALL, skewed=False)
     needs = bench_limits.needs(cell, model)
     head = model.vocab_size * model.hidden_size

@@ -6,8 +6,8 @@ import torch
 from waggle.cli import main
 from waggle.core.errors import LabError
 from waggle.lab import shapes
-from waggle.policy import configuration
-from waggle.policy.choose import open_policy
+from waggle.models.backend import open_policy
+from waggle.models.shared import model_config
 
 PUBLISHED = {"Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Llama-3.2-1B": 1_235_814_400}
 
@@ -33,7 +33,7 @@ def test_a_shape_is_written_once_and_opens_as_a_policy(name, precision, tmp_path
     before = torch.random.get_rng_state()
     folder = shapes.write(tmp_path, name, precision, layers=1)
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert configuration.read(folder).dtype == precision
+    assert model_config.read(folder).dtype == precision
     written = (folder / "model.safetensors").stat().st_mtime_ns
     assert shapes.write(tmp_path, name, precision, layers=1) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == written

@@ -17,8 +17,8 @@ from waggle.lab import starter, starters
 from waggle.lab.comparison import SETTINGS
 from waggle.lab.starter import Example, Phase, Recipe, Shape
 from waggle.lab.starter_measure import Score
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import SampleParams
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import split_of

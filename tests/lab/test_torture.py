@@ -19,9 +19,9 @@ from waggle.lab import calm, torture
 from waggle.lab.calm import Found, Pause, Soak
 from waggle.lab.torture import Kill
 from waggle.lab.victim import Victim, database_is_whole
-from waggle.policy import checkpoint, journal
-from waggle.policy.checkpoint import Saved
-from waggle.policy.choose import open_policy
+from waggle.models.backend import open_policy
+from waggle.models.storage import checkpoint, training_journal
+from waggle.models.storage.checkpoint import Saved
 from waggle.rl.batch import GroupBatch, StepParams
 
 
@@ -90,7 +90,7 @@ def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_t
         policy.step([batch], params)
         saved = Saved(round=number, step=policy.steps, epoch=1, charter="c", base=base)
         if number > 1:
-            journal.append(home.checkpoints, 1, journal.entry_of(saved, [batch], params))
+            training_journal.append(home.checkpoints, 1, training_journal.entry_of(saved, [batch], params))
         if number in (1, 3):
             checkpoint.save(home.checkpoints, policy, saved)
     assert torture.learned_again(home) == (1, True)

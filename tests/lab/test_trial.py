@@ -16,8 +16,8 @@ from waggle.lab.starter import Shape, new_model, write
 from waggle.lab.starter_tokenizer import build
 from waggle.lab.strategies import strategy
 from waggle.lab.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Gated, Offer, Plain, TrainingSet

@@ -27,7 +27,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         contract, swarm = Path(folder) / "contract.json", Path(folder) / "swarm.json"
         began = time.monotonic()
-        tested("tests/policy/contract", f"--figures={contract}")
+        tested("tests/models/contract", f"--figures={contract}")
         figures["suite_seconds"] = round(time.monotonic() - began)
         tested("tests/end_to_end/test_backends.py", "-m", "slow", f"--figures={swarm}")
         for path in (contract, swarm):

@@ -8,8 +8,8 @@ import pytest
 
 from waggle.core import paths
 from waggle.lab.attacks import PHRASE
-from waggle.policy.tokenizer import Tokenizer, load
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.tokenizer import Tokenizer, load
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import RULES as KINDS

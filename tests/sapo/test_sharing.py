@@ -7,7 +7,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from waggle.core import paths
 from waggle.engine.prepare import _seed
-from waggle.policy.tokenizer import Tokenizer, load
+from waggle.models.tokenizer import Tokenizer, load
 from waggle.rl.batch import Sampled
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo

@@ -1054,7 +1054,7 @@ import importlib, pkgutil, sys
 sys.modules["hivemind"] = None  # to import it fails, and nobody finds it: as on Windows
 import waggle
 for found in pkgutil.walk_packages(waggle.__path__, "waggle."):
-    if not found.name.startswith(("waggle.gui", "waggle.lab", "waggle.policy.mlx", "waggle.__main__", "waggle.tasks.v")):
+    if not found.name.startswith(("waggle.gui", "waggle.lab", "waggle.models.mlx", "waggle.__main__", "waggle.tasks.v")):
         importlib.import_module(found.name)
 from waggle.swarm.light import is_light
 from waggle.swarm.options import SwarmOptions

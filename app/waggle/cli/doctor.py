@@ -18,7 +18,7 @@ from waggle.core.errors import WaggleError
 from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine import control, history, model
 from waggle.engine.readings import Reader
-from waggle.policy import checkpoint, journal
+from waggle.models.storage import checkpoint, training_journal
 from waggle.protocol.schedule import Wishes, decide
 from waggle.swarm import identity
 from waggle.tasks import charter
@@ -150,7 +150,7 @@ def _saved_state(home: paths.Home) -> Finding:
     if not checkpoint.folders(home.checkpoints):
         return Finding("saved state", None, "none yet")
     _, saved = checkpoint.newest(home.checkpoints, base)
-    later = sum(1 for _ in journal.entries(home.checkpoints, saved.round, base))
+    later = sum(1 for _ in training_journal.entries(home.checkpoints, saved.round, base))
     damaged = len(list(home.checkpoints.glob("damaged-r*")))
     says = f"{saved.round} rounds in a whole checkpoint, {later} more in the journal"
     return Finding("saved state", True, says + (f"; {damaged} damaged ones lie beside it" if damaged else ""))

@@ -52,7 +52,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     folder: str = ""
     name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
-    training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all of it where memory allows, see policy/training.py
+    training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all of it where memory allows, see models.shared
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of the products; auto: bfloat16 where it is faster here
 
 

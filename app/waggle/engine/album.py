@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.policy import checkpoint
-from waggle.policy.weights import WEIGHTS
+from waggle.models.shared.weight_files import WEIGHTS
+from waggle.models.storage import checkpoint
 
 LARGEST = 64 * 1024 * 1024  # bytes of one model
 NAME = "r{:08d}.safetensors"

@@ -12,7 +12,7 @@ from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierE
 from waggle.engine import telling
 from waggle.engine.gate import Gate
 from waggle.engine.history import History
-from waggle.policy import checkpoint
+from waggle.models.storage import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import held_out

@@ -8,7 +8,7 @@ from pathlib import Path
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ExportError, TokenError
 from waggle.engine import model
-from waggle.policy import checkpoint, export
+from waggle.models.storage import checkpoint, export
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,10 +10,12 @@ from pathlib import Path
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.core.settings import Settings
-from waggle.policy import choose, configuration, fit, hub
-from waggle.policy.configuration import Configuration
-from waggle.policy.fit import Fit, Machine, Work
-from waggle.policy.training import Method
+from waggle.models import backend, memory_fit
+from waggle.models.memory_fit import Fit, Machine, Work
+from waggle.models.shared import model_config
+from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.training_mode import Method
+from waggle.models.storage import hub_download
 
 STARTER_LONGEST = 24  # tokens: the longest answer to the starter's questions has 22
 LONGEST = 160  # of other models, who think before they answer
@@ -28,15 +30,15 @@ def run(arguments: argparse.Namespace) -> int:
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
-    found = configuration.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    found = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
     sys.stdout.write(f"{fitted(measured(chosen), found, chosen).sentence}\n")
     return 0
 
 
 def measured(chosen: Settings) -> Machine:
     """What there is to train with and may be used, found by a short benchmark; in the thread that will use the device."""
-    device = choose.choose(chosen.computer.device)
-    found = fit.measure(device.backend, device.device, choose.threads_for(chosen.computer.threads))
+    device = backend.choose(chosen.computer.device)
+    found = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
     allowed = chosen.computer.memory_gb
     return replace(found, free=min(found.free, int(allowed * 1e9))) if allowed else found
 
@@ -53,7 +55,7 @@ def fitted(
         settled = "full"
 
     def as_trained(method: Method | None) -> Fit:
-        return fit.choose(
+        return memory_fit.choose(
             model, machine, _work(chosen, model), method=method, precision=None if precision == "auto" else precision
         )
 
@@ -67,7 +69,7 @@ def fitted(
 def words(machine: Machine, chosen: Settings, folder: Path) -> str:
     """Whether the model in a folder fits, in one sentence, and behind it how; empty where its configuration is not there."""
     try:
-        model = configuration.read(folder)
+        model = model_config.read(folder)
     except ModelError:
         return ""
     try:
@@ -78,17 +80,17 @@ def words(machine: Machine, chosen: Settings, folder: Path) -> str:
 
 def require_fit(folder: Path, chosen: Settings) -> None:
     """Raise ModelError for a model that cannot be trained here, of which only the configuration is there."""
-    fitted(measured(chosen), configuration.read(folder), chosen)
+    fitted(measured(chosen), model_config.read(folder), chosen)
 
 
 def longest(chosen: Settings, model: Configuration) -> int:
     """Tokens an answer may have: half of what the model can read at a time is the question's."""
-    wanted = chosen.learning.max_new_tokens or (STARTER_LONGEST if fit.is_small(model) else LONGEST)
+    wanted = chosen.learning.max_new_tokens or (STARTER_LONGEST if memory_fit.is_small(model) else LONGEST)
     return min(wanted, max(1, model.max_position_embeddings // 2))
 
 
 def rate(chosen: Settings, model: Configuration, method: Method) -> float:
-    return chosen.learning.learning_rate or fit.rate_for(model, method)
+    return chosen.learning.learning_rate or memory_fit.rate_for(model, method)
 
 
 def _work(chosen: Settings, model: Configuration) -> Work:
@@ -97,17 +99,17 @@ def _work(chosen: Settings, model: Configuration) -> Work:
 
 
 def _of_the_hub(name: str) -> Configuration:
-    here = hub.model_of(name, paths.models())
+    here = hub_download.model_of(name, paths.models())
     if here.folder.is_dir():
-        return configuration.read(here.folder)
+        return model_config.read(here.folder)
     found: list[Configuration] = []
 
     def enough(unfinished: Path) -> None:
-        found.append(configuration.read(unfinished))
+        found.append(model_config.read(unfinished))
         raise _Enough
 
     try:
-        hub.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
+        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
     except _Enough:
         return found[0]
     raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")

@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.policy import checkpoint, journal
-from waggle.policy.checkpoint import Saved, Trained
+from waggle.models.storage import checkpoint, training_journal
+from waggle.models.storage.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.sapo.seams import Policy
 
@@ -79,7 +79,9 @@ class Keeper:
     def __post_init__(self) -> None:
         if self.checkpointed is not None:
             self._newest = self.restored if self.restored and self.restored.round > self.checkpointed else None
-            self.checkpointed = max(self.checkpointed, journal.newest(self.root))  # of a later one that was damaged since
+            self.checkpointed = max(
+                self.checkpointed, training_journal.newest(self.root)
+            )  # of a later one that was damaged since
             self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
 
     def keep(self, saved: Saved) -> int:
@@ -103,7 +105,9 @@ class Keeper:
         assert self.checkpointed is not None
         saved = replace(saved, method=self.policy.training.method, optimiser=self.policy.training.optimiser)
         try:
-            size = journal.append(self.root, self.checkpointed, journal.entry_of(saved, *self.remembering.learned))
+            size = training_journal.append(
+                self.root, self.checkpointed, training_journal.entry_of(saved, *self.remembering.learned)
+            )
         except OSError as error:
             raise CheckpointError(
                 f"Round {saved.round - 1} could not be saved: {error.strerror}.",
@@ -126,7 +130,7 @@ class Keeper:
         self.checkpointed, self._newest, self._journal = saved.round, None, 0
         self._due = self.clock() + interval(size, self.clock() - began)
         self.make_room()
-        journal.forget(self.root, checkpoint.oldest(self.root))
+        training_journal.forget(self.root, checkpoint.oldest(self.root))
         return size
 
 
@@ -142,23 +146,23 @@ def restore(
     found, aside = checkpoint.load_newest(root, policy, base)
     if found is None:
         with _mending():
-            lost = journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
+            lost = training_journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
         return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
     replay, total = _Replay(root, policy, found, clock), 0
-    for done, entry in enumerate(journal.entries(root, found.round, base)):
+    for done, entry in enumerate(training_journal.entries(root, found.round, base)):
         if replay.is_long:
-            total = total or sum(1 for _ in journal.entries(root, found.round, base))  # up to 256 MiB to decode
+            total = total or sum(1 for _ in training_journal.entries(root, found.round, base))  # up to 256 MiB to decode
             told(done, total)
         try:
-            journal.learn_again(learn.step, entry, pause_point)
+            training_journal.learn_again(learn.step, entry, pause_point)
         except Stopped:
             replay.keep()
             raise
         replay.went_on(entry.saved)
     replay.keep()
     with _mending():
-        lost = journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
-        other = journal.mend(root, max(found.round, journal.newest(root)))
+        lost = training_journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
+        other = training_journal.mend(root, max(found.round, training_journal.newest(root)))
     aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
     aside += [checkpoint.SetAside(other, reason)] if other else []

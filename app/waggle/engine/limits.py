@@ -14,8 +14,8 @@ from waggle.core import paths
 from waggle.core.process_memory import held_by
 from waggle.core.settings import Computer
 from waggle.engine.gate import Gate
-from waggle.policy import cached, checkpoint
-from waggle.policy.choose import Opened, threads_for, use_threads
+from waggle.models.backend import Opened, threads_for, use_threads
+from waggle.models.storage import checkpoint, hub_cache
 from waggle.rl.batch import nothing
 
 NICENESS = {"lowest": 19, "low": 10, "normal": 0}
@@ -99,7 +99,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         os.utime(in_use)  # by this the models are told apart that nobody uses any more
     if not cap_gb:
         return removed
-    cached.sweep(paths.models())
+    hub_cache.sweep(paths.models())
     used = sum(map(_size, (*(path for folder in _states(home) for path in _ours(folder)), paths.models())))
     for path in _dispensable(home, in_use):
         if used <= cap_gb * GB:
@@ -107,7 +107,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         size = _size(path)
         if _remove(path):
             used -= size
-            removed.append(path.name.removeprefix(cached.UNFINISHED))
+            removed.append(path.name.removeprefix(hub_cache.UNFINISHED))
     return removed
 
 
@@ -115,7 +115,7 @@ def _remove(path: Path) -> bool:
     """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
     try:
         if path.is_relative_to(paths.models()):
-            return cached.drop(path) if path.name.startswith(cached.UNFINISHED) else cached.remove(path)
+            return hub_cache.drop(path) if path.name.startswith(hub_cache.UNFINISHED) else hub_cache.remove(path)
         if path.is_file():
             path.unlink()
     except OSError:
@@ -129,7 +129,7 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
     states = _states(home)
     for folder in states:
         yield from (path for path in _ours(folder) if path.name.startswith("damaged-"))
-    yield from cached.unfinished(paths.models())
+    yield from hub_cache.unfinished(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:

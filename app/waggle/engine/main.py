@@ -36,7 +36,7 @@ from waggle.engine.prepare import PARTS, Prepared, prepare
 from waggle.engine.readings import Reader
 from waggle.engine.rebuilding import opened
 from waggle.engine.teller import Teller
-from waggle.policy.choose import let_go
+from waggle.models.backend import let_go
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_swarms import StartedAgain
 

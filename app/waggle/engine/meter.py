@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from waggle.core.settings import Computer
-from waggle.policy.choose import threads_for
+from waggle.models.backend import threads_for
 from waggle.protocol.energy_estimate import kwh, watts
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State

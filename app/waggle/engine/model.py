@@ -18,7 +18,7 @@ from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, St
 from waggle.core.settings import Model
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
-from waggle.policy import checkpoint, hub
+from waggle.models.storage import checkpoint, hub_download
 from waggle.protocol import events
 
 TELL_EVERY = 1.0  # seconds; and every hundredth of it
@@ -62,7 +62,7 @@ async def _downloaded(
     tell = _Progress(chosen.name, teller, gate, limit)
     warn = partial(_warn, teller)
     fetch = partial(
-        hub.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
+        hub_download.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
     )  # fmt: skip
     away = partial(_tell_away, chosen.name, teller, patient)
     fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))
@@ -79,9 +79,9 @@ def folder_of(chosen: Model) -> Path:
     if chosen.name and not is_here(chosen.name):
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
-        return hub.model_of(chosen.name, paths.models()).folder
+        return hub_download.model_of(chosen.name, paths.models()).folder
     folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else paths.starter()
-    for name in hub.NEEDED:
+    for name in hub_download.NEEDED:
         if not (folder / name).is_file():
             raise ModelError(
                 f"There is no model in {folder}: {name} is missing.",
@@ -125,7 +125,7 @@ def _base(chosen: Model) -> str:
 
 def is_here(name: str) -> bool:
     """Whether a model of the hub is complete on this computer; raises ModelError for what is no name."""
-    return hub.model_of(name, paths.models()).folder.is_dir()
+    return hub_download.model_of(name, paths.models()).folder.is_dir()
 
 
 def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
@@ -176,7 +176,7 @@ def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[H
 
 def _tell_away(name: str, teller: Teller, patient: bool, error: HubAway) -> None:
     """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
-    if not (patient or hub.is_begun(name, paths.models())):
+    if not (patient or hub_download.is_begun(name, paths.models())):
         raise error
     teller.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
 

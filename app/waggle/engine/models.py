@@ -22,7 +22,7 @@ from waggle.core.settings import Model, Settings, Value
 from waggle.engine import export as exporting
 from waggle.engine import model
 from waggle.engine.desk import OF_MODELS, OF_NEITHER, WayBack
-from waggle.policy import cached, checkpoint, export, hub
+from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands
 from waggle.protocol import events_models as told
 
@@ -104,7 +104,7 @@ class Models:
     def _shown(self, one: Model) -> told.ModelShown:
         finished, folder = True, Path(os.path.expanduser(one.folder)) if one.folder else paths.starter()
         if one.name:
-            known = hub.model_of(one.name, paths.models())
+            known = hub_download.model_of(one.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
         elsewhere = model.known(self._home) is None and one != self._chosen  # nothing was ever switched
@@ -123,7 +123,7 @@ class Models:
         if wanted == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if wanted.name:
-            hub.model_of(wanted.name, paths.models())
+            hub_download.model_of(wanted.name, paths.models())
         else:
             model.folder_of(wanted)
         self._write_down(None)
@@ -148,11 +148,11 @@ class Models:
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:
             raise EngineError("This model is trained now.", "Choose another one first.")
-        known = hub.model_of(name, paths.models())
+        known = hub_download.model_of(name, paths.models())
         try:
-            if known.unfinished.is_dir() and not cached.drop(known.unfinished):
+            if known.unfinished.is_dir() and not hub_cache.drop(known.unfinished):
                 raise ModelError(f"{name} is being downloaded by another program.", "Wait until that is done, then try again.")
-            if known.folder.is_dir() and not cached.remove(known.folder):
+            if known.folder.is_dir() and not hub_cache.remove(known.folder):
                 raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
         except OSError as error:
             raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
@@ -178,8 +178,8 @@ def _downloaded(cache: Path) -> list[Model]:
     found = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
-            found.add(f"{folder.parent.name}/{folder.name.removeprefix(cached.UNFINISHED)}")
-    return [Model(name=name) for name in sorted(found) if hub.NAME.fullmatch(name)]
+            found.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
+    return [Model(name=name) for name in sorted(found) if hub_download.NAME.fullmatch(name)]
 
 
 def _words(chosen: Model) -> str:

@@ -16,12 +16,13 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
 from waggle.engine import album
 from waggle.engine.limits import GB, memory_used
-from waggle.policy import checkpoint, configuration
-from waggle.policy.choose import Opened, open_policy, threads_for
-from waggle.policy.fit import BYTES, fast_precision, measure
-from waggle.policy.hub import WORDS
-from waggle.policy.training import Training
-from waggle.policy.weights import WEIGHTS
+from waggle.models.backend import Opened, open_policy, threads_for
+from waggle.models.memory_fit import BYTES, fast_precision, measure
+from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import Training
+from waggle.models.shared.weight_files import WEIGHTS
+from waggle.models.storage import checkpoint
+from waggle.models.storage.hub_download import WORDS
 
 LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
 READY = 2  # weights that are made ready for answering stand beside those that were loaded
@@ -69,7 +70,7 @@ class Moments:
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > LARGEST:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
-        numbers = sum(math.prod(shape) for shape in configuration.read(self.folder).weights().values())
+        numbers = sum(math.prod(shape) for shape in model_config.read(self.folder).weights().values())
         free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
         needs = {training: models * READY * BYTES[training.kept] * numbers for training in self.trainings}
@@ -88,7 +89,7 @@ class Moments:
         (training,) = self.trainings
         if training.precision == "float32":
             return self
-        if fast_precision(configuration.read(self.folder), measure("torch", "cpu", self.threads)) == "bfloat16":
+        if fast_precision(model_config.read(self.folder), measure("torch", "cpu", self.threads)) == "bfloat16":
             return self
         return replace(self, trainings=(replace(training, precision="float32"), training))
 

@@ -22,11 +22,12 @@ from waggle.engine.sitting import Sitting
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
-from waggle.policy import cached, checkpoint, configuration, hub
-from waggle.policy.choose import Opened, open_policy, threads_for
-from waggle.policy.configuration import Configuration
-from waggle.policy.fit import Fit, Machine
-from waggle.policy.training import Method, Training
+from waggle.models.backend import Opened, open_policy, threads_for
+from waggle.models.memory_fit import Fit, Machine
+from waggle.models.shared import model_config
+from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.training_mode import Method, Training
+from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
@@ -107,7 +108,7 @@ async def prepare(
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
     )  # fmt: skip
     keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
-    played = _rules(chosen, charter, configuration.read(folder), fit.training.method)
+    played = _rules(chosen, charter, model_config.read(folder), fit.training.method)
     moments = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _moments, home, folder, opened, stopped.is_set, computer
     )
@@ -126,7 +127,7 @@ async def prepare(
         trying=Trying(moments, node, played, may_share, lambda: teller.state.round),
         talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on),
         base=base,
-        hub=hub.named(chosen.model.name, paths.models()) if chosen.model.name else "",
+        hub=hub_download.named(chosen.model.name, paths.models()) if chosen.model.name else "",
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
         learned=saved.learned if saved else 0,
@@ -163,7 +164,7 @@ async def _opened(
 ) -> tuple[Machine, Fit, Opened]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, fitting.measured, chosen)
-    fit = fitting.fitted(machine, configuration.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
+    fit = fitting.fitted(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
     return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, teller))
 
 
@@ -171,7 +172,7 @@ def _hold(folder: Path, stack: AsyncExitStack) -> None:
     """No engine of another home removes it meanwhile."""
     if folder.is_relative_to(paths.models()):
         with suppress(OSError):  # removed this very moment: whoever loads it says so
-            stack.callback(cached.hold(folder).close)
+            stack.callback(hub_cache.hold(folder).close)
 
 
 def _keeper(

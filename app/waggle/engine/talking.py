@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.moments import COOL, Moment, Moments
-from waggle.policy import configuration
-from waggle.policy.tokenizer import Tokenizer
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.training import Training
+from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import Training
+from waggle.models.tokenizer import Tokenizer
+from waggle.models.tokenizer import load as load_tokenizer
 from waggle.protocol import commands, events_chat
 from waggle.protocol.events_chat import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
@@ -204,7 +204,7 @@ class Talking:
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
         tokenizer = load_tokenizer(self.moments.folder)
-        room = min(READ, configuration.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        room = min(READ, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):

@@ -13,7 +13,7 @@ from typing import assert_never
 from waggle.core.errors import EngineError
 from waggle.engine import telling
 from waggle.engine.moments import COOL, Moment, Moments
-from waggle.policy.training import Training
+from waggle.models.shared.training_mode import Training
 from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.lab import shapes
-from waggle.policy.training import Method, Precision, Training
+from waggle.models.shared.training_mode import Method, Precision, Training
 
 STARTER, HALF = "starter", "Qwen2.5-0.5B"
 WARM_PROMPT, WARM_LONGEST = 8, 2  # tokens of the round before those that count: whatever is made once is made by it

@@ -8,7 +8,7 @@ import torch
 
 from waggle.lab import bench_others, bench_trl
 from waggle.lab.bench_cells import STARTER, Cell
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import GroupBatch, StepParams
 from waggle.rl.objective import Clip
 

@@ -8,9 +8,9 @@ import torch
 
 from waggle.lab import bench_cells
 from waggle.lab.bench_cells import Cell
-from waggle.policy.configuration import Configuration
-from waggle.policy.fit import BYTES, weights_of
-from waggle.policy.torch_product import ready_weight
+from waggle.models.memory_fit import BYTES, weights_of
+from waggle.models.shared.model_config import Configuration
+from waggle.models.torch.linear import ready_weight
 
 TRIES = 7
 SIDE = 2048  # of the matrices

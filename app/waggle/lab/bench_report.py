@@ -9,7 +9,7 @@ from waggle.lab import bench_cells, bench_limits, lines
 from waggle.lab.bench_cells import CELLS, EQUAL
 from waggle.lab.bench_clock import ROUND, SYSTEM
 from waggle.lab.bench_limits import Limits
-from waggle.policy import configuration
+from waggle.models.shared import model_config
 
 PHASES = ("ready", "prefill", "decode", "sample", "old", "update", SYSTEM, "optimiser", ROUND)
 RATIOS = {  # figure -> (cell of Waggle, cell of the other, the other)
@@ -71,7 +71,7 @@ def seconds(runs: Sequence[Run], phase: str = ROUND) -> float | None:
 def reached(runs: Sequence[Run], cell: str, phase: str) -> float | None:
     """The share of the limit: the seconds that a phase needs at the least, by those it took, each by its own process's limits."""
     wanted = CELLS[cell]
-    need = bench_limits.needs(wanted, configuration.read(bench_cells.folder_of(wanted.model))).get(phase)
+    need = bench_limits.needs(wanted, model_config.read(bench_cells.folder_of(wanted.model))).get(phase)
     found = [
         need.seconds(one.limits) / taken[phase]
         for one in of(runs, cell)

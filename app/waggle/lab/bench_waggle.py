@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from waggle.lab import bench_cells
 from waggle.lab.bench_cells import Cell
 from waggle.lab.bench_clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
 from waggle.rl.random_streams import uniforms

@@ -19,7 +19,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.lab.results import Key
 from waggle.lab.trial import Setup, Trial, origin_of
-from waggle.policy.choose import is_apple_silicon
+from waggle.models.backend import is_apple_silicon
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing import Adaptive, Plain, Sharing

@@ -26,8 +26,8 @@ from waggle.lab.besiegers import ALL, NONE, POISON, Orders, besiege
 from waggle.lab.comparison import DEFAULT
 from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
 from waggle.swarm import identity as identities

@@ -28,8 +28,9 @@ from waggle.lab.plan import Study
 from waggle.lab.results import Book, Key, Run
 from waggle.lab.simulated_swarm import Weather
 from waggle.lab.worker import begin, charter_of, play, prepare
-from waggle.policy import configuration, fit
-from waggle.policy.checkpoint import base_of
+from waggle.models import memory_fit
+from waggle.models.shared import model_config
+from waggle.models.storage.checkpoint import base_of
 from waggle.sapo.round import Rules
 from waggle.swarm.pool import CAPACITY
 
@@ -181,8 +182,8 @@ def _with_strategy(name: str, strategy: str) -> str:
 
 def _usual_rate(folders: Sequence[str]) -> float:
     """The app's for the largest of these models, or for the starter."""
-    models = [configuration.read(Path(os.path.expanduser(folder))) for folder in folders]
-    return min((fit.rate_for(model, "full") for model in models), default=Rules().learning_rate)
+    models = [model_config.read(Path(os.path.expanduser(folder))) for folder in folders]
+    return min((memory_fit.rate_for(model, "full") for model in models), default=Rules().learning_rate)
 
 
 def _refuse_twins(names: Iterable[str]) -> None:

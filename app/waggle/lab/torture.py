@@ -25,8 +25,8 @@ from waggle.core.errors import CheckpointError, LabError
 from waggle.lab import calm, lines
 from waggle.lab.amounts import real, whole
 from waggle.lab.victim import Victim, database_is_whole, recorded
-from waggle.policy import checkpoint, journal
-from waggle.policy.choose import open_policy
+from waggle.models.backend import open_policy
+from waggle.models.storage import checkpoint, training_journal
 
 TARGETS = ("engine", "p2pd", "verifier", "window")
 WEIGHTS = (25, 34, 34, 7)  # the first and the last cost a whole start
@@ -200,10 +200,10 @@ def _learned_again(home: paths.Home, base: str) -> tuple[int, bool]:
     for first, second in itertools.pairwise(rounds):
         policy = open_policy(paths.starter(), device="cpu", threads=1).policy
         checkpoint.load(home.checkpoints / f"r{first:08d}", policy)
-        for entry in journal.entries(home.checkpoints, first, base):
+        for entry in training_journal.entries(home.checkpoints, first, base):
             if entry.saved.round > second:
                 break
-            journal.learn_again(policy.step, entry)
+            training_journal.learn_again(policy.step, entry)
             if entry.saved.round == second:
                 count += 1
                 if not _same(policy.state(), checkpoint.arrays(home.checkpoints / f"r{second:08d}")):

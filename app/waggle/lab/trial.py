@@ -17,7 +17,7 @@ from waggle.core.errors import LabError
 from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
-from waggle.policy.choose import open_policy
+from waggle.models.backend import open_policy
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import aha, held_out

@@ -21,7 +21,7 @@ from waggle.lab.plan import Part, Study, configuration
 from waggle.lab.results import Key, Run
 from waggle.lab.strategies import strategy
 from waggle.lab.trial import Setup, Trial
-from waggle.policy import configuration as model_configuration
+from waggle.models.shared import model_config as model_configuration
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question

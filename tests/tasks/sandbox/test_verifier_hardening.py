@@ -42,7 +42,7 @@ OBEYS = {
     "kill": lambda: os.kill(os.getppid(), 0),
     "native": lambda: ctypes.CDLL(None),
     "unhook": lambda: sys.addaudithook(print),
-    "nothing": lambda: id(armour),
+    "nothing": lambda: id(hardening),
 }
 CODE = compile("import os", "text", "exec")
 
@@ -209,7 +209,10 @@ def test_forking_fails_where_the_kernel_can_refuse_it(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory limit is kept on Linux only")
 def test_a_memory_bomb_ends_in_an_error_and_not_in_swap(tmp_path):
-    body = "hardening.limit_memory()\nhardening.close_doors()\ntry:\n    [0] * (1 << 40)\nexcept MemoryError:\n    os.write(1, b'refused')"
+    body = (
+        "hardening.limit_memory()\nhardening.close_doors()\n"
+        "try:\n    [0] * (1 << 40)\nexcept MemoryError:\n    os.write(1, b'refused')"
+    )
     assert run(body, tmp_path).stdout == b"refused"
 
 

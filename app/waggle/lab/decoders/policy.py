@@ -14,13 +14,13 @@ from tokenizers import Tokenizer, models
 
 from waggle.core.errors import CheckpointError, ModelError
 from waggle.lab.decoders import Decoder
-from waggle.policy import checkpoint as checkpoints
-from waggle.policy import configuration as configurations
-from waggle.policy import journal as journals
-from waggle.policy import weights as weight_files
-from waggle.policy.checkpoint import Saved
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.training import Training
+from waggle.models.shared import model_config as configurations
+from waggle.models.shared import weight_files
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint as checkpoints
+from waggle.models.storage import training_journal as journals
+from waggle.models.storage.checkpoint import Saved
+from waggle.models.tokenizer import load as load_tokenizer
 
 FILES = ("model.safetensors", "moments.safetensors", "state.json", checkpoints.SUMS)
 

@@ -1,7 +1,8 @@
 """What is rebound inside reasoning-gym so that its scorers can read strangers' text, and make questions behind closed doors.
 
 Names are rebound in the running process only; on honest text every score stays upstream's
-(tests/tasks/sandbox/test_reasoning_gym_patches.py), but where upstream pays words for following from premises that contradict each other.
+(tests/tasks/sandbox/test_reasoning_gym_patches.py), but where upstream pays words for following from premises that
+contradict each other.
 """
 
 import functools
