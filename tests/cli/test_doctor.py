@@ -18,7 +18,7 @@ from waggle.engine import model
 from waggle.engine.history import History
 from waggle.models.storage import checkpoint
 from waggle.models.torch.policy import TorchPolicy
-from waggle.swarm import identity
+from waggle.network.identity import keys
 from waggle.tasks import charter as charters
 
 
@@ -47,12 +47,12 @@ def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
 
 def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
-    mine = identity.load_or_create(home.identity)
+    mine = keys.load_or_create(home.identity)
     History(home.history).close()
     code, said = run(tmp_path, capsys)
     assert code == 0, said
     assert "identity: there" in said
-    assert identity.name_of(mine.peer_id) not in said
+    assert keys.name_of(mine.peer_id) not in said
     assert "0 rounds, ok" in said
     assert "ok   judging: in a process of its own, which is held by " in said
     assert "[?]" in said or "[+]" in said, "the rules, each with its tick"
@@ -141,7 +141,7 @@ def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, cap
 
 def test_what_waggle_says_of_itself_names_neither_node_nor_folder(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    name = identity.name_of(identity.load_or_create(home.identity).peer_id)
+    name = keys.name_of(keys.load_or_create(home.identity).peer_id)
     said = doctor.report([doctor.Finding("engine", True, f"{name} in {tmp_path}/x")], home)
     assert said == "ok   engine: this node in HOME/x\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from swarm.live import fresh_identity, serving
+from network.loopback import fresh_identity, serving
 from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
@@ -17,21 +17,21 @@ from waggle.engine import others
 from waggle.engine.gate import Gate
 from waggle.engine.teller import Teller
 from waggle.engine.telling import Titles
+from waggle.network.identity.keys import text_of
+from waggle.network.limits.reputation import Standing
+from waggle.network.messages import rollout_record
+from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
+from waggle.network.messages.events import ClockSkewed, GroupsArrived, PeerSeen, SheetsMarked
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.messages.rollout_record import Record
+from waggle.network.node import SwarmNode
+from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events_outbox import SentTold
 from waggle.protocol.peer_text import about
 from waggle.protocol.state import CARDS, Snapshot, State, apply
-from waggle.swarm import record
-from waggle.swarm.identity import text_of
-from waggle.swarm.marks import Comparison, Curve, Entrant, Point
-from waggle.swarm.news import ClockSkewed, GroupsArrived, PeerSeen, SheetsMarked
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
-from waggle.swarm.record import Record
-from waggle.swarm.solo import SoloSwarm
-from waggle.swarm.trust import Standing
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
@@ -182,7 +182,7 @@ def arrived(found: Record) -> GroupsArrived:
 
 def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_window_reads() -> None:
     sent = shared("\\", groups=104, completions=4)
-    found = record.decode(record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
+    found = rollout_record.decode(rollout_record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
     assert len(found.groups) == 104, "a record may be so large"
     told = others.event_of(arrived(found), Titles(WORDY))
     assert apply(State(), told).arrivals[0][1] == 104
@@ -220,7 +220,7 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
     tmp_path: Path, verifier: Verifier
 ) -> None:
     node = SwarmNode(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
-    blob = record.encode(shared("x", groups=24, completions=4), WORDY)
+    blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
         node._sent.note("groups", blob, bytes([number]) * 38)
     messages = others.sent(node)

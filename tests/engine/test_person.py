@@ -6,14 +6,15 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from swarm.live import fresh_identity
+from network.loopback import fresh_identity
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.engine.history import History
 from waggle.engine.person import Person
+from waggle.network.identity import keys
+from waggle.network.limits import reputation_file
+from waggle.network.limits.reputation import Standing
 from waggle.protocol import commands, events
-from waggle.swarm import identity, standings
-from waggle.swarm.trust import Standing
 
 WORDS = "correct horse battery"
 PLAYED = events.RoundSummary(round=1, at=0.0, reward=0.5, solved=0.25, seconds=2.0, completions=64, external=3)
@@ -101,17 +102,17 @@ async def test_peers_that_took_something_are_counted_from_what_is_remembered(per
     counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
     peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
     known = [Standing(id=peer, name="", taken=taken, received=received) for peer, taken, received in peers]
-    standings.write(home.standings, known)
+    reputation_file.write(home.standings, known)
     (told,) = await person.obey(commands.QueryDays(id="1"))
     assert (told.used_by, told.taken, told.met) == (2, 15, 3)
 
 
 async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):
-    mine = identity.load_or_create(home.identity).peer_id
+    mine = keys.load_or_create(home.identity).peer_id
     path = str(tmp_path / "backup.txt")
     await person.obey(commands.BackUpIdentity(id="1", path=path, passphrase=WORDS))
     (read,) = await person.obey(commands.CheckBackup(id="2", path=path, passphrase=WORDS))
-    assert (read.mine, read.name) == (True, identity.name_of(mine))
+    assert (read.mine, read.name) == (True, keys.name_of(mine))
     assert await person.obey(commands.RestoreIdentity(id="3", path=path, passphrase=WORDS)) == (read,)
     assert reasons == [], "one is that already"
 
@@ -119,12 +120,12 @@ async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path
     assert not home.identity.exists()
     assert len(list(home.root.glob("identity.*.key"))) == 1, "the old key is kept"
     await person.obey(commands.RestoreIdentity(id="5", path=path, passphrase=WORDS))
-    assert identity.load_or_create(home.identity).peer_id == mine
+    assert keys.load_or_create(home.identity).peer_id == mine
     assert reasons == ["Becoming somebody new.", f"Becoming {read.name}."]
 
 
 async def test_a_wrong_passphrase_changes_nothing(person, home, tmp_path, reasons):
-    before = identity.load_or_create(home.identity).path.read_bytes()
+    before = keys.load_or_create(home.identity).path.read_bytes()
     path = str(tmp_path / "backup.txt")
     await person.obey(commands.BackUpIdentity(id="1", path=path, passphrase=WORDS))
     with pytest.raises(IdentityError, match="does not open"):

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from network.loopback import Ear, fresh_identity, options
 from sapo.test_round import CHARTER, RULES, node
-from swarm.live import Ear, fresh_identity, options
 from waggle.core.errors import Stopped
 from waggle.engine.gate import Gate
 from waggle.engine.sitting import Sitting
+from waggle.network.messages import answer_sheet
+from waggle.network.messages.events import SheetsMarked
+from waggle.network.node import SwarmNode
 from waggle.rl.batch import nothing
-from waggle.swarm import sheet
-from waggle.swarm.news import SheetsMarked
-from waggle.swarm.node import SwarmNode
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -61,8 +61,8 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         sit = Sitting(node(verifier), replace(RULES, context=context), swarm, Gate(nothing), clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(SheetsMarked)
-        published = sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
-        sheet.require_exam(published, exam)
+        published = answer_sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
+        answer_sheet.require_exam(published, exam)
         read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
         assert [bool(answer.text) for answer in published.answers] == read
     finally:

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from swarm.live import Ear, fresh_identity, options, serving
+from network.loopback import Ear, fresh_identity, options, serving
 from waggle.core import paths
 from waggle.core.errors import (
     CharterError,
@@ -29,13 +29,15 @@ from waggle.engine.choices import Choices
 from waggle.engine.desk import Desk
 from waggle.engine.swarms import Swarms
 from waggle.engine.teller import Teller
+from waggle.network import joined_swarms
+from waggle.network.identity import membership
+from waggle.network.identity.keys import text_of
+from waggle.network.joined_swarms import Book, Entry
+from waggle.network.messages import invite
+from waggle.network.node import SwarmNode
+from waggle.network.swarm_preview import Visited
+from waggle.network.transport.gateway.client import is_light
 from waggle.protocol import commands
-from waggle.swarm import admission, book, invite
-from waggle.swarm.book import Book, Entry
-from waggle.swarm.identity import text_of
-from waggle.swarm.light import is_light
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.visit import Visited
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
@@ -77,7 +79,7 @@ def noting(changes):
 
 @pytest.fixture
 def known(home, reasons):
-    book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
+    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
     return Swarms(home, LOOPBACK, again_to(reasons), unasked)
 
 
@@ -112,31 +114,31 @@ async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_a
     desk = Desk()
     desk.back += swarms.way_back(home, LOOPBACK)
     assert bool(desk.go_back(failure)) == to_blame
-    assert book.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
+    assert joined_swarms.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
 
 
 async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):
     third = replace(first_swarm(), name="A third swarm")
     (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
-    book.write(home.swarms, book.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
     for digest in (OTHER.digest.hex(), third.digest.hex()):
         await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     swarms.go_back(home)
-    assert book.read(home.swarms).active == "", "nobody ever played in the second one"
+    assert joined_swarms.read(home.swarms).active == "", "nobody ever played in the second one"
     await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
     there = Swarms(home, swarms.applied(home, LOOPBACK), again_to(reasons), unasked)
     there.begun()
     assert not swarms.way_back(home, LOOPBACK)
     await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
     swarms.go_back(home)
-    assert book.read(home.swarms).active == OTHER.digest.hex()
+    assert joined_swarms.read(home.swarms).active == OTHER.digest.hex()
 
 
 async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     known.begun()
     swarms.go_back(home)
-    assert book.read(home.swarms).active == ""
+    assert joined_swarms.read(home.swarms).active == ""
 
 
 async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addresses_stays_chosen(home, known):
@@ -152,7 +154,7 @@ async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addr
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     told.set()
     await joining
-    after = book.read(home.swarms)
+    after = joined_swarms.read(home.swarms)
     assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
 
 
@@ -175,7 +177,7 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
 async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
     with pytest.raises(error, match=said):
         await Swarms(home, settings, again_to(reasons), unasked).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    assert (book.read(home.swarms).active, reasons) == ("", [])
+    assert (joined_swarms.read(home.swarms).active, reasons) == ("", [])
 
 
 async def test_a_swarm_nobody_ever_saw_cannot_be_chosen(known):
@@ -188,7 +190,7 @@ async def test_a_swarm_that_was_only_looked_at_before_the_engine_started_again_i
     (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
     with pytest.raises(SwarmError, match="looked at before the engine started again"):
         await known.obey(commands.ChooseSwarm(id="1", charter=third.digest.hex()))
-    assert book.read(home.swarms).active == ""
+    assert joined_swarms.read(home.swarms).active == ""
 
 
 async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known):
@@ -203,7 +205,7 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
 def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
     forgotten, chosen = "ab" * 32, OTHER.digest.hex()
     known = Book(active=chosen, before=forgotten, entries=(Entry(charter=forgotten), Entry(charter=chosen)))
-    book.write(home.swarms, known.without(forgotten))
+    joined_swarms.write(home.swarms, known.without(forgotten))
     swarms.go_back(home)
     assert swarms.applied(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
     assert swarms.way_back(home, LOOPBACK) == []
@@ -212,7 +214,7 @@ def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
 @pytest.mark.parametrize("chosen_before", [True, False])
 async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
     digest = OTHER.digest.hex()
-    admission.keep(home.admission(digest), admission.new_key())
+    membership.keep(home.admission(digest), membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
         known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
@@ -237,7 +239,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
     (told,) = await known.obey(commands.WriteInvite(id="1"))
     assert invite.read(told.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
     assert told.reach.startswith("It works on your network only")
-    assert book.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
+    assert joined_swarms.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
@@ -255,12 +257,12 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     )
     changed, back = [], []
     known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
-    book.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
+    joined_swarms.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
     (told,) = await known.obey(commands.ListSwarms(id="1"))
     assert not any(one.ends_solo for one in told.swarms)
     await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
     assert changed == []
-    book.write(home.swarms, Book(entries=(entry,)))
+    joined_swarms.write(home.swarms, Book(entries=(entry,)))
     (told,) = await known.obey(commands.ListSwarms(id="3"))
     assert [one.ends_solo for one in told.swarms] == [False, True]
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
@@ -273,14 +275,14 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
 @pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
 async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
     friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
-    book.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
+    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
     with closing(Teller(home.events)) as teller:
         choices = Choices(home.settings, ("swarm.solo=true",), teller)
         known = Swarms(home, choices.now, again_to(reasons), choices.change)
         (home.root / hindered).mkdir()
         with pytest.raises(error):
             await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    assert (book.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
+    assert (joined_swarms.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
     assert hindered == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
 
 
@@ -292,7 +294,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     await joining.obey(commands.ReadInvite(id="1", link=link))
     await joining.obey(commands.ChooseSwarm(id="2", charter=first))
     assert swarms.applied(home, LOOPBACK).swarm.seeds == (friend,)
-    book.write(home.swarms, book.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
     elsewhere = Swarms(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
     await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
     assert swarms.applied(home, LOOPBACK).swarm.seeds == ()
@@ -308,7 +310,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
 @pytest.mark.parametrize("remembered", [True, False])
 async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
     if not remembered:
-        book.write(home.swarms, Book())
+        joined_swarms.write(home.swarms, Book())
     found = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
 
     async def visit(*_, **__):
@@ -341,7 +343,7 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
 
 @pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
 async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier, light):
-    private = replace(OTHER, name="Ours", admission=admission.public_of(key := admission.new_key()))
+    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
     own = fresh_identity(tmp_path, "lender")
     lender = SwarmNode(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
     try:
@@ -385,7 +387,7 @@ def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_n
     gateway = "wss://example.org/gateway"
     entry = Entry(charter=OTHER.digest.hex(), created=True)
     for found in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
-        book.write(home.swarms, Book(entries=(found,), active=found.charter))
+        joined_swarms.write(home.swarms, Book(entries=(found,), active=found.charter))
         chosen = swarms.applied(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
         assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
         assert not chosen.swarm.light
@@ -405,7 +407,7 @@ async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_i
 
 
 async def test_where_there_is_no_hivemind_an_invite_without_a_gateway_is_refused_in_words(known, monkeypatch, tmp_path):
-    monkeypatch.setattr("waggle.swarm.visit.has_hivemind", lambda: False)
+    monkeypatch.setattr("waggle.network.swarm_preview.has_hivemind", lambda: False)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
     with pytest.raises(SwarmError, match="takes part through gateways alone, and this invite names none"):
@@ -430,7 +432,7 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
 
 
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
-    private = replace(OTHER, name="Ours", admission=admission.public_of(key := admission.new_key()))
+    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
     digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
     (home.charters / f"{digest}.json").write_bytes(charters.encode(private))
     link = invite.write(invite.Invite(charter=private.digest, seeds=(f"/ip4/127.0.0.1/tcp/9/p2p/{mine}",), key=key))
@@ -472,15 +474,15 @@ async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member
     entry = Entry(charter=OTHER.digest.hex(), seeds=(lost,), gateways=(gateway,), only_by_web=True)
 
     async def starts(entry: Entry) -> bool:
-        book.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
+        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
         await swarms.look_again(home, LOOPBACK)
         return swarms.applied(home, LOOPBACK).swarm.light
 
     assert await starts(entry)
     async with serving(fresh_identity(tmp_path, "seed"), OTHER) as seed:
         assert not await starts(replace(entry, seeds=(lost, seed)))
-        assert not book.read(home.swarms).entries[0].only_by_web
+        assert not joined_swarms.read(home.swarms).entries[0].only_by_web
         told = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
-        book.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
+        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
         await swarms.look_again(home, told)
         assert swarms.applied(home, told).swarm.light, "whoever chose so stays"

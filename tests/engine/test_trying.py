@@ -13,14 +13,15 @@ from waggle.core.settings import Computer
 from waggle.engine.moments import Moments
 from waggle.engine.trying import Trying
 from waggle.models.backend import open_policy
+from waggle.network.exchange import verification
+from waggle.network.identity.keys import load_or_create
+from waggle.network.messages import rollout_record
+from waggle.network.messages.rollout_record import Record
+from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.round import Node, Rules
-from waggle.swarm import judging, record
-from waggle.swarm.identity import load_or_create
-from waggle.swarm.record import Record
-from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.rollout_group import Group
@@ -37,7 +38,7 @@ class Overheard(SoloSwarm):
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
         self.heard.append((round, epoch, groups))
-        blob = record.encode(
+        blob = rollout_record.encode(
             Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
         return len(groups), len(blob)
@@ -143,8 +144,8 @@ async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_an
     assert [one.human for one in shared.group.completions] == [False] * 3 + [True]
 
     made = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
-    read = record.decode(record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
-    (judged,) = judging._judged(read, CHARTER, verifier, judging.Watch())
+    read = rollout_record.decode(rollout_record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
+    (judged,) = verification._judged(read, CHARTER, verifier, verification.Watch())
     assert judged.question.text == posed.question
     assert [round(reward, 4) for reward in judged.rewards] == [one.reward for one in shared.group.completions]
 

@@ -41,13 +41,13 @@ from waggle.gui.shell import Shell
 from waggle.gui.stepper import Stepper
 from waggle.gui.window import Window
 from waggle.gui.words import ago, day, decimal, figure, percent, plural, reward, short_ago, size, told, tr, whole_day
+from waggle.network.messages import handshake
+from waggle.network.messages.handshake import Greeting
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.peer_text import about
 from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.protocol.status_text import sentence
-from waggle.swarm import greeting
-from waggle.swarm.greeting import Greeting
 from waggle.tasks import charter as charters
 from waggle.tasks.catalogue import shipped
 from waggle.tasks.charter import PROTOCOL
@@ -440,7 +440,7 @@ def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) 
 )  # fmt: skip
 def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
     language.use("de")
-    refusal = greeting.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
+    refusal = handshake.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
     said = told(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
     runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
     assert said == (german if protocol == PROTOCOL else runs + german)

@@ -32,8 +32,8 @@ from waggle.gui.still import settled
 from waggle.gui.swarms import SHEET
 from waggle.gui.welcome import STEPS, SWARM, Welcome
 from waggle.gui.window import SMALLEST
+from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
-from waggle.swarm import invite
 from waggle.tasks.charter import first_swarm
 
 FAKE = Path(__file__).with_name("fake_engine.py")

@@ -11,12 +11,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm.live import Ear, answered, fresh_identity, options, question_ids, share
+from network.loopback import Ear, answered, fresh_identity, options, question_ids, share
 from waggle.lab import attacks
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import Scene
-from waggle.swarm.news import GroupsArrived
-from waggle.swarm.node import SwarmNode
+from waggle.network.messages.events import GroupsArrived
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 

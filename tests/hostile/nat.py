@@ -20,13 +20,13 @@ from pathlib import Path
 
 from end_to_end.programs import Program, running
 from hostile.partition import ip
-from swarm.live import Ear, answered, question_ids, share
+from network.loopback import Ear, answered, question_ids, share
 from waggle.core.errors import WaggleError
-from waggle.swarm import identity as identities
-from waggle.swarm import seed
-from waggle.swarm.news import GroupsArrived, ReachFound
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
+from waggle.network import seed
+from waggle.network.identity import keys as identities
+from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 

@@ -14,7 +14,7 @@ from waggle.lab.besiegers import ALL, NAMES, NONE, POISON
 from waggle.lab.hostile import _keys, add_arguments, figures, learning_ratio, table
 from waggle.lab.results import Book
 from waggle.lab.siege import Besieged, Costs, Key, Siege, _Besiegers, lay
-from waggle.swarm.node import SwarmNode
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import Completion

@@ -15,10 +15,11 @@ from waggle.lab import scale
 from waggle.lab.scale_real import Believing, made_up
 from waggle.lab.scale_simulated import Cost, Searches, simulate
 from waggle.lab.spread import Spread
-from waggle.swarm import judging, record
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.directory import SHARD_FULL
-from waggle.swarm.identity import load_or_create
+from waggle.network.exchange import verification
+from waggle.network.identity.keys import load_or_create
+from waggle.network.messages import rollout_record
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.directory import SHARD_FULL
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import epoch_at
 
@@ -165,15 +166,15 @@ def test_root_is_asked_for_only_where_it_was_missing(
 
 def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) -> None:
     charter, origin, now = first_swarm(), load_or_create(tmp_path / "own.key"), time.time()
-    made = record.Record(
+    made = rollout_record.Record(
         origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3))
     )
-    blob = record.encode(made, charter)
+    blob = rollout_record.encode(made, charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
     )  # fmt: skip
-    judged = judging.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
+    judged = verification.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
     assert [one.group for one in judged.groups] == list(made.groups)
 
 

@@ -18,10 +18,10 @@ from waggle.lab.strategies import strategy
 from waggle.lab.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
+from waggle.network.transport.solo import SoloSwarm
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Gated, Offer, Plain, TrainingSet
-from waggle.swarm.solo import SoloSwarm
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict

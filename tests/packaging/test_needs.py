@@ -12,7 +12,7 @@ import version
 
 def test_the_lists_are_read_from_the_product():
     assert "basic_arithmetic" in needs.datasets()
-    assert {"waggle.gui.window", "waggle.engine.main", "waggle.swarm.dht"} < set(needs.our_modules())
+    assert {"waggle.gui.window", "waggle.engine.main", "waggle.network.transport.hivemind.node"} < set(needs.our_modules())
     assert sorted(name for name in needs.our_modules() if name.startswith("waggle.lab")) == sorted(needs.RACE)
 
 

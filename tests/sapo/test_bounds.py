@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.live import judged
+from network.loopback import judged
 from waggle.sapo import bounds
 from waggle.sapo.bounds import UNBOUNDED
 from waggle.sapo.fakes import FakeTokenizer

@@ -19,8 +19,8 @@ from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine import control, history, model
 from waggle.engine.readings import Reader
 from waggle.models.storage import checkpoint, training_journal
+from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
-from waggle.swarm import identity
 from waggle.tasks import charter
 from waggle.tasks.sandbox.hardening import Sandbox
 from waggle.tasks.sandbox.verifier import Verifier
@@ -75,7 +75,7 @@ def names(home: paths.Home) -> dict[str, str]:
     made.pop(charter.first_swarm().name, None)
     with contextlib.suppress(WaggleError, OSError):  # nor does a key
         if home.identity.exists():
-            made[identity.name_of(identity.load_or_create(home.identity).peer_id)] = THIS_NODE
+            made[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
     return made
 
 
@@ -126,7 +126,7 @@ def _settings(home: paths.Home) -> Finding:
 def _identity(home: paths.Home) -> Finding:
     if not home.identity.exists():
         return Finding("identity", None, "none yet: the engine makes one")
-    identity.load_or_create(home.identity)
+    keys.load_or_create(home.identity)
     return Finding("identity", True, "there")
 
 

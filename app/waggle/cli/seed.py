@@ -12,7 +12,8 @@ import sys
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine import control, others
-from waggle.swarm import admission, identity, seed
+from waggle.network import seed
+from waggle.network.identity import keys, membership
 from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
@@ -41,11 +42,11 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    key = admission.kept(home.admission(charter.digest.hex()))
+    key = membership.kept(home.admission(charter.digest.hex()))
     options = others.options_of(home, chosen, key, charter.digest.hex())
     # Its address is written down in invites: the port it found free at first stays its own.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
-    myself = identity.load_or_create(home.identity)
+    myself = keys.load_or_create(home.identity)
     if options.web_port is None:
         await seed.run(options, myself, charter, _say, stop)
         return

@@ -26,13 +26,13 @@ from waggle.engine.swarms import Swarms
 from waggle.engine.talking import Talking
 from waggle.engine.teller import Teller
 from waggle.engine.trying import Trying
+from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
 from waggle.protocol.events_identity import Day
 from waggle.protocol.events_outbox import SentMessage, SentTold
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.rl.batch import nothing
-from waggle.swarm.trust import Choice
 
 Part = TypeVar("Part")
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long

@@ -15,18 +15,20 @@ from waggle.core.errors import CharterError, EngineError, SettingsError
 from waggle.core.settings import Settings
 from waggle.engine import telling
 from waggle.engine.teller import Teller
+from waggle.network.exchange.outbox_log import readable, written_by_hand
+from waggle.network.identity import membership
+from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of
+from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.reputation import Choice
+from waggle.network.messages import events as news
+from waggle.network.messages.comparison import Comparison
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
+from waggle.network.seed import fetch_charter
+from waggle.network.transport.gateway import client
+from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
-from waggle.swarm import admission, light, news
-from waggle.swarm.identity import Identity, load_or_create, name_of, peer_id_of, text_of
-from waggle.swarm.marks import Comparison
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
-from waggle.swarm.quota import Quota
-from waggle.swarm.seed import fetch_charter
-from waggle.swarm.sent import readable, written_by_hand
-from waggle.swarm.solo import SoloSwarm
-from waggle.swarm.trust import Choice
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
@@ -103,7 +105,7 @@ async def join(
         return SoloSwarm()
     titles = telling.Titles(charter)
     digest = charter.digest.hex()
-    key, me = admission.kept(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.kept(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
 
@@ -113,7 +115,7 @@ async def join(
     node = SwarmNode(options, charter, myself, verifier, tell, held=held)
     stack.push_async_callback(node.close)
     await node.start()
-    if light.is_light(options) and not options.gateways:
+    if client.is_light(options) and not options.gateways:
         teller.tell(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",

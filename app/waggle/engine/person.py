@@ -9,8 +9,9 @@ from typing import assert_never
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.engine.history import days_of
+from waggle.network.identity import backup, keys
+from waggle.network.limits import reputation_file
 from waggle.protocol import commands, events_identity
-from waggle.swarm import backup, identity, standings
 
 NOTHING = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
 
@@ -27,7 +28,7 @@ class Person:
             case commands.QueryDays():
                 return (await asyncio.to_thread(self._days),)
             case commands.BackUpIdentity():
-                who = identity.load_or_create(self._home.identity)
+                who = keys.load_or_create(self._home.identity)
                 await asyncio.to_thread(backup.write, _path(command.path), who, command.passphrase)
                 return (events_identity.BackupWritten(path=command.path),)
             case commands.CheckBackup():
@@ -48,7 +49,7 @@ class Person:
     def _days(self) -> events_identity.DaysTold:
         """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
         days, newest = self._seen()
-        met = [one for one in standings.read(self._home.standings) or () if one.taken or one.received]
+        met = [one for one in reputation_file.read(self._home.standings) or () if one.taken or one.received]
         return events_identity.DaysTold(
             days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
             met=len(met), newest=newest,
@@ -62,8 +63,8 @@ class Person:
         return _merged([own, *(days_of(one)[0] for one in others)]), newest
 
     def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
-        mine = identity.load_or_create(self._home.identity).peer_id
-        node, name = identity.text_of(opened.peer_id), identity.name_of(opened.peer_id)
+        mine = keys.load_or_create(self._home.identity).peer_id
+        node, name = keys.text_of(opened.peer_id), keys.name_of(opened.peer_id)
         return events_identity.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
 
     async def _restore(self, command: commands.RestoreIdentity) -> tuple[events_identity.PersonEvent, ...]:

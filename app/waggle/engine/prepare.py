@@ -28,15 +28,15 @@ from waggle.models.shared import model_config
 from waggle.models.shared.model_config import Configuration
 from waggle.models.shared.training_mode import Method, Training
 from waggle.models.storage import checkpoint, hub_cache, hub_download
+from waggle.network.identity import keys
+from waggle.network.limits.reputation import Choice
+from waggle.network.node import SwarmNode
+from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo.round import Node, Rules
-from waggle.swarm import identity
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.solo import SoloSwarm
-from waggle.swarm.trust import Choice
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -85,7 +85,7 @@ async def prepare(
     _tell_part(teller, 0)
     charter = await others.charter_of(home, chosen)
     specialties = others.specialties(chosen, charter)
-    myself = identity.load_or_create(home.identity)
+    myself = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
     folder = await model.find(chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient, commit=commit)
@@ -295,13 +295,13 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
     ).under(charter)
 
 
-def _ready(prepared: Prepared, myself: identity.Identity, charter: Charter, note: str) -> events.Ready:
+def _ready(prepared: Prepared, myself: keys.Identity, charter: Charter, note: str) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
         version=waggle.__version__,
-        node=identity.text_of(myself.peer_id),
-        name=identity.name_of(myself.peer_id),
+        node=keys.text_of(myself.peer_id),
+        name=keys.name_of(myself.peer_id),
         swarm=charter.name,
         charter=charter.digest.hex(),
         specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),

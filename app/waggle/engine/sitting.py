@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from waggle.core.errors import CharterError
 from waggle.engine.gate import Gate
+from waggle.network.node import SwarmNode
 from waggle.sapo import held_out
 from waggle.sapo.round import Node, Rules
-from waggle.swarm.node import SwarmNode
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 

@@ -18,15 +18,18 @@ from waggle.core.settings import Settings, Web
 from waggle.engine import others
 from waggle.engine.desk import OF_NEITHER, OF_SWARMS, WayBack
 from waggle.engine.models import Again, Change
+from waggle.network import joined_swarms
+from waggle.network.identity import membership
+from waggle.network.joined_swarms import Entry
+from waggle.network.messages import invite
+from waggle.network.messages.addresses import is_address, is_gateway, own_port
+from waggle.network.swarm_preview import Visited, is_answered, visit
+from waggle.network.transport.availability import has_hivemind
+from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport.hivemind.node import require_port
 from waggle.protocol import commands
 from waggle.protocol import events_swarms as told
 from waggle.rl.batch import nothing
-from waggle.swarm import admission, book, invite, known_peers
-from waggle.swarm.address import is_address, is_gateway, own_port
-from waggle.swarm.book import Entry
-from waggle.swarm.dht import require_port
-from waggle.swarm.shim import has_hivemind
-from waggle.swarm.visit import Visited, is_answered, visit
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
@@ -46,7 +49,7 @@ async def _nowhere() -> list[str]:
 
 def applied(home: paths.Home, chosen: Settings) -> Settings:
     """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
-    known = book.read(home.swarms)
+    known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active or charters.first_swarm().digest.hex())
     if entry is None or chosen.swarm.charter:
         return chosen
@@ -63,14 +66,14 @@ async def look_again(home: paths.Home, chosen: Settings) -> None:
 
     Raises SwarmError for a list of swarms that cannot be read.
     """
-    known = book.read(home.swarms)
+    known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active) if known.active else None
     asked = chosen.swarm
     if entry is None or not entry.only_by_web or asked.charter or asked.solo or asked.light or not has_hivemind():
         return
     with suppress(SwarmError):  # then the gateways remain
         if await is_answered(entry.seeds, bytes.fromhex(entry.charter), asked.host):
-            book.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
+            joined_swarms.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
 
 
 def _is_by_web(entry: Entry) -> bool:
@@ -88,14 +91,14 @@ def is_with_others(entry: Entry | None) -> bool:
 
 def go_back(home: paths.Home) -> None:
     """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
-    known = book.read(home.swarms)
+    known = joined_swarms.read(home.swarms)
     if known.active != known.before:
-        book.write(home.swarms, replace(known, active=known.before))
+        joined_swarms.write(home.swarms, replace(known, active=known.before))
 
 
 def way_back(home: paths.Home, chosen: Settings) -> list[WayBack]:
     """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
-    known = book.read(home.swarms)
+    known = joined_swarms.read(home.swarms)
     if known.active == known.before or chosen.swarm.charter:
         return []
     return [WayBack(partial(go_back, home), NOT_ITS_FAULT, BACK)]
@@ -123,7 +126,9 @@ class Swarms:
         self._home, self._chosen, self._again, self._change, self._light = home, chosen, again, change, light
         self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._active = book.read(home.swarms).active  # as it was begun with: what is chosen meanwhile is for the next start
+        self._active = joined_swarms.read(
+            home.swarms
+        ).active  # as it was begun with: what is chosen meanwhile is for the next start
         self.charter: Charter | None = None  # that of now
         self.addresses: Addresses = _nowhere
 
@@ -150,20 +155,20 @@ class Swarms:
         """The node is in its swarm: remember by which port it can be reached there."""
         self.charter, self.addresses = charter, addresses
         port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
-        digest, known = charter.digest.hex(), book.read(self._home.swarms)
+        digest, known = charter.digest.hex(), joined_swarms.read(self._home.swarms)
         entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
         if entry is not None and port:
-            book.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
+            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
     def begun(self) -> None:
         """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
-        known = book.read(self._home.swarms)
+        known = joined_swarms.read(self._home.swarms)
         if not self._fixed() and known.before != self._active:
             with suppress(SwarmError):  # the disk is full: what was before stays the way back
-                book.write(self._home.swarms, replace(known, before=self._active))
+                joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
     def _told(self) -> told.SwarmsTold:
-        known, first = book.read(self._home.swarms), charters.first_swarm()
+        known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
         entries = [one for one in known.entries if one.charter != first.digest.hex()]
         shown = [self._shown(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
         for entry in entries:
@@ -206,16 +211,16 @@ class Swarms:
         )
 
     async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
-        key = admission.new_key() if command.private else b""
-        gate = admission.public_of(key) if key else ""
+        key = membership.new_key() if command.private else b""
+        gate = membership.public_of(key) if key else ""
         plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
-        known = book.read(self._home.swarms)
+        known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
         entry = known.entry(digest) or Entry(charter=digest, created=True, added_at=time.time())
         after = known.with_entry(entry)
         self._keep(charter, key)
-        book.write(self._home.swarms, after)
+        joined_swarms.write(self._home.swarms, after)
         return told.SwarmCreated(swarm=self._shown(charter, entry))
 
     async def _look(self, text: str) -> told.InviteRead:
@@ -232,20 +237,20 @@ class Swarms:
                 "Its members may be off. Try again later, or ask for a newer invite.",
             )
         if charter.is_private:
-            admission.require(charter, read.key)
+            membership.require(charter, read.key)
         self._keep(charter, b"")
         self._looked[digest] = read, seen
-        known = book.read(self._home.swarms)
+        known = joined_swarms.read(self._home.swarms)
         entry = known.entry(digest)
         if entry and seen.answered:
-            book.write(self._home.swarms, known.with_entry(replace(entry, members=seen.members)))
+            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=seen.members)))
         shown = replace(self._shown(charter, entry), members=seen.members, ends_solo=self._chosen.swarm.solo)
         return told.InviteRead(swarm=shown, answered=seen.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
-        charter, known = self._kept(digest), book.read(self._home.swarms)
+        charter, known = self._kept(digest), joined_swarms.read(self._home.swarms)
         others.specialties(self._chosen, charter)
         looked = self._looked.get(digest)
         if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
@@ -258,13 +263,13 @@ class Swarms:
         active = "" if charter == charters.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
         here = self.charter is not None and self.charter.digest.hex() == digest
-        if here and not alone and active == known.active and known == book.read(self._home.swarms):
+        if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
             return (self._told(),)  # already there
         be_as_before: Callable[[], object] = nothing
         if alone:  # whoever joins others does not stay by itself
             be_as_before = self._change({"swarm.solo": False})
         try:
-            book.write(self._home.swarms, replace(known, active=active))
+            joined_swarms.write(self._home.swarms, replace(known, active=active))
         except SwarmError:
             be_as_before()
             raise
@@ -276,17 +281,17 @@ class Swarms:
         be_as_before()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
-        known = book.read(self._home.swarms)
+        known = joined_swarms.read(self._home.swarms)
         if digest in self._in_use(known):
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
-        book.write(self._home.swarms, known.without(digest))
+        joined_swarms.write(self._home.swarms, known.without(digest))
         home = self._home
         for kept in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
             kept.unlink(missing_ok=True)
         self._looked.pop(digest, None)
         return (self._told(),)
 
-    def _in_use(self, known: book.Book) -> set[str]:
+    def _in_use(self, known: joined_swarms.Book) -> set[str]:
         """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
         first = charters.first_swarm().digest.hex()
         here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
@@ -300,14 +305,14 @@ class Swarms:
             raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
         digest = self.charter.digest
         own = _best(await self.addresses())
-        met = known_peers.read(others.options_of(self._home, self._chosen).known_peers)
+        met = peer_cache.read(others.options_of(self._home, self._chosen).known_peers)
         further = [one for one in (*self._chosen.swarm.seeds, *met) if one not in own and not _is_local(one)]
         seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
         gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = admission.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        key = membership.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
@@ -318,7 +323,7 @@ class Swarms:
         """The key first: a private swarm without it could only be looked at."""
         try:
             if key:
-                admission.keep(self._home.admission(charter.digest.hex()), key)
+                membership.keep(self._home.admission(charter.digest.hex()), key)
             paths.put(self._path(charter.digest.hex()), charters.encode(charter))
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error

@@ -14,12 +14,12 @@ from waggle.core.errors import EngineError
 from waggle.engine import telling
 from waggle.engine.moments import COOL, Moment, Moments
 from waggle.models.shared.training_mode import Training
+from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.round import Node, Rules, completion_of
-from waggle.swarm.record import oldest_epoch
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched

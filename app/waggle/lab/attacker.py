@@ -10,13 +10,14 @@ from typing import Any
 
 from waggle.lab import streams
 from waggle.lab.attacks import Attack, Payload, Scene
-from waggle.swarm import announcement as announcements
-from waggle.swarm import directory, greeting
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import PAYLOAD, Dht, PeerAway, open_dht
-from waggle.swarm.identity import Identity
-from waggle.swarm.options import SwarmOptions
-from waggle.swarm.services import Services
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import directory, handshake
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.hivemind.node import PAYLOAD, Dht, open_dht
+from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
@@ -139,7 +140,7 @@ class Attacker:
             await streams.begin(writer)
 
     def _greet(self) -> bytes:
-        return self.greeting or greeting.write(self._digest, self._announced)
+        return self.greeting or handshake.write(self._digest, self._announced)
 
     async def _serve(self, info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer_id = info.peer_id.to_bytes()

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import zstandard
 
-from waggle.swarm import record
-from waggle.swarm.identity import Identity
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import rollout_record
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -138,12 +138,12 @@ def _zeros(*, told: bool) -> bytes:
 
 
 def larger_than_announced(scene: Scene) -> Payload:
-    return Payload(bytes(record.MAX_BLOB + 1), epoch=scene.epoch, changes={"size": record.MAX_BLOB})
+    return Payload(bytes(rollout_record.MAX_BLOB + 1), epoch=scene.epoch, changes={"size": rollout_record.MAX_BLOB})
 
 
 def oversize(scene: Scene) -> Payload:
     """More than any call may bring, written out in full."""
-    return Payload(bytes(OVERSIZE), epoch=scene.epoch, changes={"size": record.MAX_BLOB})
+    return Payload(bytes(OVERSIZE), epoch=scene.epoch, changes={"size": rollout_record.MAX_BLOB})
 
 
 def deep_nesting(scene: Scene) -> Payload:
@@ -264,7 +264,7 @@ def nearly_right(scene: Scene) -> Payload:
 
 def useless(scene: Scene) -> Payload:
     """As many groups as one record carries, with right answers alone: they cost time, and nothing can be learned of them."""
-    return wire(scene, answering(scene, "basic_arithmetic", ["<answer>{truth}</answer>"] * 3, count=record.MAX_GROUPS))
+    return wire(scene, answering(scene, "basic_arithmetic", ["<answer>{truth}</answer>"] * 3, count=rollout_record.MAX_GROUPS))
 
 
 def control_tokens(scene: Scene) -> Payload:
@@ -281,7 +281,7 @@ def slow_drip(scene: Scene) -> Payload:
 
 def flood(scene: Scene) -> Payload:
     """As many sound groups as one record carries, every round."""
-    return wire(scene, answering(scene, "basic_arithmetic", HONEST, count=record.MAX_GROUPS))
+    return wire(scene, answering(scene, "basic_arithmetic", HONEST, count=rollout_record.MAX_GROUPS))
 
 
 def poison(scene: Scene) -> Payload:

@@ -14,9 +14,9 @@ import msgspec
 from waggle.core.errors import WaggleError
 from waggle.lab.attacker import Attacker
 from waggle.lab.attacks import ATTACKS, Attack, Scene, poison
-from waggle.swarm import identity as identities
-from waggle.swarm.dht import PeerAway
-from waggle.swarm.options import SwarmOptions
+from waggle.network.identity import keys as identities
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.interface import PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 

@@ -20,10 +20,10 @@ from waggle.core.errors import LabError
 from waggle.lab.results import Key
 from waggle.lab.trial import Setup, Trial, origin_of
 from waggle.models.backend import is_apple_silicon
+from waggle.network.identity.keys import name_of, text_of
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing import Adaptive, Plain, Sharing
-from waggle.swarm.identity import name_of, text_of
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier

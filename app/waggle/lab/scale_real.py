@@ -19,12 +19,12 @@ from pathlib import Path
 import psutil
 
 from waggle.lab.spread import MOST_ROUNDS, Spread
-from waggle.swarm import identity as identities
-from waggle.swarm import seed
-from waggle.swarm.identity import Identity
-from waggle.swarm.news import GroupsArrived, News
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
+from waggle.network import seed
+from waggle.network.identity import keys as identities
+from waggle.network.identity.keys import Identity
+from waggle.network.messages.events import GroupsArrived, News
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, Verdict

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from waggle.lab.spread import MOST_ROUNDS, Spread
-from waggle.swarm import directory
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import NEIGHBOURS
-from waggle.swarm.gathering import MAX_READ
-from waggle.swarm.guard import SHARD_CAP
-from waggle.swarm.identity import PEER_ID_BYTES, PEER_ID_PREFIX
-from waggle.swarm.trust import Trust
+from waggle.network.exchange.collector import MAX_READ
+from waggle.network.identity.keys import PEER_ID_BYTES, PEER_ID_PREFIX
+from waggle.network.limits.reputation import Trust
+from waggle.network.messages import directory
+from waggle.network.messages.announcement import Announcement
+from waggle.network.transport.hivemind.dht_validator import SHARD_CAP
+from waggle.network.transport.hivemind.node import NEIGHBOURS
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 

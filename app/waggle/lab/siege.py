@@ -28,14 +28,14 @@ from waggle.lab.plan import configuration
 from waggle.lab.trial import noise_seed
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
+from waggle.network import seed as seeds
+from waggle.network.identity import keys as identities
+from waggle.network.identity.keys import FILE_PREFIX, Identity
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, RecordDropped
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
 from waggle.sapo import held_out
 from waggle.sapo import round as sapo
-from waggle.swarm import identity as identities
-from waggle.swarm import seed as seeds
-from waggle.swarm.identity import FILE_PREFIX, Identity
-from waggle.swarm.news import GroupsArrived, NetworkRestarted, News, RecordDropped
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import RIGHT

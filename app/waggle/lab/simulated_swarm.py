@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from waggle.core.errors import LabError
+from waggle.network.exchange.pool import CAPACITY, Pool
 from waggle.rl.random_streams import generator
-from waggle.swarm.pool import CAPACITY, Pool
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS
 from waggle.tasks.rollout_group import Group, JudgedGroup

@@ -31,8 +31,8 @@ from waggle.lab.worker import begin, charter_of, play, prepare
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.storage.checkpoint import base_of
+from waggle.network.exchange.pool import CAPACITY
 from waggle.sapo.round import Rules
-from waggle.swarm.pool import CAPACITY
 
 Number = TypeVar("Number", int, float)
 PRESETS = {"paper": plan.paper, "options": plan.options}

@@ -18,13 +18,13 @@ from waggle.lab.results import Key, Run
 from waggle.lab.simulated_swarm import Hive, Weather
 from waggle.lab.trial_log import TrialLog
 from waggle.models.backend import open_policy
+from waggle.network.exchange.verification import counts
+from waggle.network.messages.rollout_record import shareable
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import aha, held_out
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing import Sharing
-from waggle.swarm.judging import counts
-from waggle.swarm.record import shareable
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import JudgedGroup

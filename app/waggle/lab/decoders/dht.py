@@ -8,8 +8,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from waggle.lab.decoders import Decoder
-from waggle.swarm import shim
-from waggle.swarm.identity import PEER_ID_PREFIX, is_peer_id
+from waggle.network.identity.keys import PEER_ID_PREFIX, is_peer_id
+from waggle.network.transport.hivemind import patches
 
 DICTIONARY, TUPLE = 0x50, 0x40  # the extensions of msgpack that hivemind reads
 NESTED = 50  # of them in a seed: a few times as many end a process that follows them
@@ -17,7 +17,7 @@ NESTED = 50  # of them in a seed: a few times as many end a process that follows
 
 def find_reply(scratch: Path) -> Decoder:
     """Values of the DHT: as they come, and as the inside of a dictionary; and the answer around them, with its neighbours."""
-    hivemind = shim.load_hivemind()
+    hivemind = patches.load_hivemind()
     serializer, answers = hivemind.serializer, hivemind.dht_pb2.FindResponse
 
     def check(data: bytes) -> None:
@@ -25,13 +25,13 @@ def find_reply(scratch: Path) -> Decoder:
             with suppress(Exception):  # hivemind's callers take any for no answer, but no end of the process
                 serializer.loads(value)
         with suppress(DecodeError):
-            for result in shim.with_few_neighbours(answers.FromString(data)).results:
-                assert len(result.nearest_node_ids) == len(result.nearest_peer_ids) <= shim.MOST_NEIGHBOURS
+            for result in patches.with_few_neighbours(answers.FromString(data)).results:
+                assert len(result.nearest_node_ids) == len(result.nearest_peer_ids) <= patches.MOST_NEIGHBOURS
                 assert all(map(is_peer_id, result.nearest_peer_ids))
 
     entry = msgspec.msgpack.encode([None, time.time(), [[bytes(38), bytes(100), time.time()]]])
     seeds = (_extension(DICTIONARY, entry), entry, msgspec.msgpack.encode(bytes(38)))
-    ids = [PEER_ID_PREFIX + bytes(32)] * (shim.MOST_NEIGHBOURS + 1)
+    ids = [PEER_ID_PREFIX + bytes(32)] * (patches.MOST_NEIGHBOURS + 1)
     result = hivemind.dht_pb2.FindResult(nearest_node_ids=[bytes(20)] * len(ids), nearest_peer_ids=[b"x" * 99, *ids[1:]])
     answer = answers(results=[result]).SerializeToString()
     return Decoder((*seeds, answer, *(nested(code, NESTED) for code in (DICTIONARY, TUPLE))), check)

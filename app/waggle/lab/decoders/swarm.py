@@ -12,23 +12,21 @@ import zstandard
 from waggle.core.errors import UNREADABLE, BadRecord, SwarmError
 from waggle.lab.decoders import Decoder
 from waggle.lab.decoders.swarm_files import NOW, owner
-from waggle.swarm import address as addresses
-from waggle.swarm import admission as admissions
-from waggle.swarm import announcement as announcements
-from waggle.swarm import directory
-from waggle.swarm import gateway as gateways
-from waggle.swarm import greeting as greetings
-from waggle.swarm import guard as guards
-from waggle.swarm import identity as identities
-from waggle.swarm import invite as invites
-from waggle.swarm import record as records
-from waggle.swarm import sheet as sheets
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.identity import Identity
-from waggle.swarm.invite import Invite
-from waggle.swarm.lan import MAX_ADDRESS, MAX_FOUND, Lan
-from waggle.swarm.record import Record
-from waggle.swarm.sheet import Sheet
+from waggle.network.identity import keys as identities
+from waggle.network.identity import membership as admissions
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import addresses, directory, gateway_frames
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import answer_sheet as sheets
+from waggle.network.messages import handshake as greetings
+from waggle.network.messages import invite as invites
+from waggle.network.messages import rollout_record as records
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.invite import Invite
+from waggle.network.messages.rollout_record import Record
+from waggle.network.transport.hivemind import dht_validator as guards
+from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_FOUND, Lan
 from waggle.tasks.charter import PROTOCOL, first_swarm
 from waggle.tasks.questions import QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group
@@ -66,7 +64,7 @@ def guard(scratch: Path) -> Decoder:
         for entry in (_entry_in(data), replace(good, value=data), _entry(signer, data)):
             if watch.validate(entry):
                 announced = announcements.read(_unpacked(entry.value), entry.subkey[2:])
-                assert entry.expiration_time == announced.expires_at <= NOW + guards.MAX_LIFETIME_S
+                assert entry.expiration_time == announced.expires_at <= NOW + announcements.MAX_LIFETIME_S
                 assert entry.key in directory.places_of(announced.charter, entry.subkey[2:])
                 assert watch.validate(entry)
 
@@ -80,15 +78,18 @@ def gateway(scratch: Path) -> Decoder:
     pack, digest = msgspec.msgpack.encode, hashlib.sha256(b"").digest()
     blob = pack(_announced()) + UNSIGNED
     words = (
-        gateways.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateways.NONCE_BYTES), greetings.OURS),
-        gateways.Hello(signer.peer_id, b"", UNSIGNED),
-        gateways.Directory(1),
-        gateways.Announce(2, blob),
-        gateways.Lodge(3, b"payload"),
-        gateways.Pull(4, signer.peer_id, digest),
-        gateways.Answer(5, b"1", (gateways.Listed(signer.peer_id, blob),)),
+        gateway_frames.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateway_frames.NONCE_BYTES), greetings.OURS),
+        gateway_frames.Hello(signer.peer_id, b"", UNSIGNED),
+        gateway_frames.Directory(1),
+        gateway_frames.Announce(2, blob),
+        gateway_frames.Lodge(3, b"payload"),
+        gateway_frames.Pull(4, signer.peer_id, digest),
+        gateway_frames.Answer(5, b"1", (gateway_frames.Listed(signer.peer_id, blob),)),
     )
-    decoders = [msgspec.msgpack.Decoder(kind) for kind in (gateways.Welcome, gateways.Hello, gateways.Ask, gateways.Answer)]
+    decoders = [
+        msgspec.msgpack.Decoder(kind)
+        for kind in (gateway_frames.Welcome, gateway_frames.Hello, gateway_frames.Ask, gateway_frames.Answer)
+    ]
 
     def check(data: bytes) -> None:
         for decoder in decoders:
@@ -245,7 +246,7 @@ def _announced() -> Announcement:
         epoch=epoch_at(NOW),
         specialties=0b101,
         model="starter",
-        expires=int(NOW + guards.LIFETIME_S) * 1000,
+        expires=int(NOW + announcements.LIFETIME_S) * 1000,
     )
 
 

@@ -11,16 +11,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waggle.core.errors import IdentityError, SwarmError
 from waggle.lab.decoders import Decoder
-from waggle.swarm import address as addresses
-from waggle.swarm import backup as backups
-from waggle.swarm import book as books
-from waggle.swarm import identity as identities
-from waggle.swarm import known_peers as met
-from waggle.swarm import marks_kept
-from waggle.swarm import standings as kept_standings
-from waggle.swarm.identity import Identity
-from waggle.swarm.marks import Mark, Marks
-from waggle.swarm.trust import Trust
+from waggle.network import joined_swarms as books
+from waggle.network.identity import backup as backups
+from waggle.network.identity import keys as identities
+from waggle.network.identity.keys import Identity
+from waggle.network.leaderboard import scores_file
+from waggle.network.leaderboard.scores import Mark, Marks
+from waggle.network.limits import reputation_file as kept_standings
+from waggle.network.limits.reputation import Trust
+from waggle.network.messages import addresses
+from waggle.network.transport.hivemind import peer_cache as met
 from waggle.tasks.questions import epoch_at
 
 NOW = 1_800_000_000.0
@@ -131,10 +131,10 @@ def marks(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         path.write_bytes(data)
-        known = Marks(ranked=True, clock=lambda: NOW, known=marks_kept.read(path, NOW))
+        known = Marks(ranked=True, clock=lambda: NOW, known=scores_file.read(path, NOW))
         assert all(point.right <= point.total for curve in known.comparison().curves for point in curve.points)
-        marks_kept.write(path, known.all())
-        assert marks_kept.read(path, NOW) == known.all()
+        scores_file.write(path, known.all())
+        assert scores_file.read(path, NOW) == known.all()
 
     return Decoder((b"\x90", msgspec.msgpack.encode([mark])), check)
 
