@@ -443,7 +443,7 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
 async def test_whoever_says_nothing_again_and_again_is_cut_off_before_much_of_it_is_read(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frame: Frame
 ) -> None:
-    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_RATE", 0.0)
     read, behind = list[int](), Frame(Opcode.CONT, b"", fin=False) if frame.opcode is Opcode.TEXT else frame
     process = bounded_connection.Read.process_event
     monkeypatch.setattr(bounded_connection.Read, "process_event", lambda self, event: read.append(1) or process(self, event))
@@ -456,8 +456,8 @@ async def test_whoever_says_nothing_again_and_again_is_cut_off_before_much_of_it
 
 
 async def test_messages_of_some_length_are_as_many_as_there_are(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
-    monkeypatch.setattr(web, "FRAMES_BURST", 5.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_RATE", 0.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_BURST", 5.0)
     monkeypatch.setattr(gateway, "ASKS_RATE", 1e6)
     honest = await besieged.come("honest", 1)
     assert honest is not None
