@@ -1,6 +1,5 @@
 """The update rules against numbers worked by hand."""
 
-
 import numpy as np
 import pytest
 
