@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from waggle.lab import statistics
 from waggle.lab.comparison import ALONE, DEFAULT, EVEN, FILTERED, Arm, Comparison
-from waggle.lab.report.number_format import Format, count, interval, two_decimals, whole_percent
+from waggle.lab.report.number_format import Format, interval, two_decimals, whole_percent
 from waggle.lab.report.tables import headline_metrics
 from waggle.lab.results import BIN, Run
 
@@ -171,18 +171,21 @@ def _draw(panel: Panel, axes: Axes, styles: Styles) -> dict[str, Line2D]:
         order = 3 if is_default else 2
         width = 2.2 if is_default else 1.4
         (handles[name],) = axes.plot(line.x, line.mean, color=colour, linestyle=dash, linewidth=width, zorder=order)
+        handles[name].set(marker="o", markersize=2.5, markevery=[-1])  # a line of one point is seen as well
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18 if is_default else 0.1, linewidth=0)
     axes.set(title=panel.title, xlabel=panel.x_label)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_formatter(_formatter(count))
-    axes.yaxis.set_major_formatter(_formatter(panel.number))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    if panel.number is whole_percent:
+        axes.yaxis.set_major_formatter(_formatter(lambda share: f"{100 * share:.4g}%"))
     if panel.mark is not None:
         at, words = panel.mark
         axes.axvline(at, color="#6C6558", linestyle=(0, (3, 3)), linewidth=0.8)
-        axes.annotate(
-            words, (at, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=8
-        )
+        offset, side = (4, "left") if at < sum(axes.get_xlim()) / 2 else (-4, "right")
+        over = ("data", "axes fraction")
+        axes.annotate(words, (at, 1), (offset, -2), over, "offset points", ha=side, va="top", fontsize=8)
     return handles
 
 
