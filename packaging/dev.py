@@ -163,7 +163,7 @@ def setup() -> None:
     if not is_whole(PYTHON):
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
-    wanted = [*project()["dependencies"], *optional("dev")]
+    wanted = [*project()["dependencies"], *optional("dev"), *optional("lab")]
     print("Installing (about 2 GB, once) ...", flush=True)
     pip("install", *wanted)
     mark.write_text(stamp())

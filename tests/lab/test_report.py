@@ -1,13 +1,13 @@
 """The report of a study: whole, escaped, honest about its seeds, and with dev runs kept apart."""
 
+import base64
 import csv
 import json
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -15,10 +15,9 @@ import pytest
 from lab.test_statistics import made, scored
 from waggle.lab import report
 from waggle.lab.comparison import CONFIGURATIONS
-from waggle.lab.report.cells import amount, relative, span_text
-from waggle.lab.report.chart import APART, Chart, draw, line_over_seeds
-from waggle.lab.report.look import line_names, style_sheet
-from waggle.lab.report.page import compose
+from waggle.lab.report.charts import line_over_seeds, line_styles
+from waggle.lab.report.number_format import percent_change, span, three_digits
+from waggle.lab.report.page import render
 from waggle.lab.results import Aha, Run
 
 TABLES = ("runs", "rounds", "heldout", "specialties")
@@ -27,24 +26,37 @@ VOID = {"meta", "br", "hr", "link", "img"}
 
 
 class Reader(HTMLParser):
-    """Fails on a tag that is not closed in order; keeps what was seen."""
+    """Fails on a tag that is not closed in order; collects tags, text with the descriptions of pictures, and sections."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.sections: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        self.text += f" {dict(attrs).get('alt', '')} "
+        if tag == "section":
+            self._before = len(self.text)
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        if tag == "section":
+            self.sections.append(" ".join(self.text[self._before :].split()))
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+    @property
+    def pictures(self) -> list[str]:
+        """The SVG of each."""
+        sources = [str(attributes["src"]) for tag, attributes in self.tags if tag == "img"]
+        assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+        return [base64.b64decode(source.partition(",")[2]).decode() for source in sources]
 
 
 def study() -> list[Run]:
@@ -60,69 +72,87 @@ def study() -> list[Run]:
     return runs + [scored("4/4", score, rate=rate, split="dev", seed=77) for rate, score in sweep]
 
 
-def read(runs: Sequence[Run], folder: Path) -> tuple[str, Reader]:
-    path = folder / "new" / "report.html"
-    report.write(runs, path, command="waggle lab swarm <all>")
-    text = path.read_text(encoding="utf-8")
+def parsed(text: str) -> Reader:
     reader = Reader()
     reader.feed(text)
     assert reader.open == []
-    return text, reader
+    return reader
 
 
 def section(runs: Sequence[Run], head: str) -> str:
-    """All text of the part that begins with this heading."""
-    parts = compose(runs, command="").iter("section")
-    return next(" ".join(part.itertext()) for part in parts if part.findtext("h2") == head)
+    """All text of the part that begins with this heading, descriptions of pictures as well."""
+    return part(parsed(render(runs, command="")), head)
 
 
-def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
-    text, reader = read(study(), tmp_path)
-    assert len(text) < 600_000
-    names = {tag for tag, _ in reader.tags}
-    assert not names & {"script", "link", "img", "iframe", "object"}
+def part(page: Reader, head: str) -> str:
+    return next(words for words in page.sections if words.startswith(head))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "new" / "report.html"
+    report.write(study(), path, command="waggle lab swarm <all>")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Reader:
+    return parsed(text)
+
+
+def test_the_page_is_whole_and_needs_nothing_else(text: str, page: Reader) -> None:
+    assert len(text) < 1_000_000
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "link", "iframe", "object"}
     assert not re.search(r"https?://|@import|url\(", text)
-    assert all(name not in ("src", "href") and not name.startswith("on") for _, found in reader.tags for name in found)
-    for said in ("waggle lab swarm <all>", "0123456789ab", "4, 5", "14.0 CPU hours"):
-        assert said in reader.text
+    assert all(not name.startswith("on") and name != "href" for _, attributes in page.tags for name in attributes)
+    for words in ("waggle lab swarm <all>", "0123456789ab", "4, 5", "14.0 CPU hours"):
+        assert words in page.text
 
 
-def test_every_configuration_and_every_seed_stands_there(tmp_path: Path) -> None:
-    text, reader = read(study(), tmp_path)
-    assert all(name in reader.text for name in (*CONFIGURATIONS, HOSTILE))
+def test_the_same_runs_give_the_same_page() -> None:
+    assert render(study()[:3], command="") == render(study()[:3], command="")
+
+
+def test_every_configuration_and_every_seed_stands_there(text: str, page: Reader) -> None:
+    assert all(name in page.text for name in (*CONFIGURATIONS, HOSTILE))
     assert "<script" not in text
     assert "&lt;/td&gt;&lt;script&gt;" in text
-    sparse = section(study(), "Sparse")
+    sparse = part(page, "Sparse")
     assert "0.84 0.90" in sparse  # the cumulative rewards of 6/2's two seeds: 60 rounds of .024 and .025 less .01
     for title in ("Training reward by round", "Held-out score by completions generated", "Final held-out score by specialty"):
         assert title in sparse
     assert "Who gains" not in sparse
-    unequal = section(study(), "Heterogeneous")
+    unequal = part(page, "Heterogeneous")
     assert "against 8/0-filtered" in unequal.partition("Who gains")[2], "and against the control with equal privilege"
-    assert "First right answers" not in section(study(), "Heterogeneous")
+    assert "First right answers" not in unequal
 
 
-def test_pictures_and_tables_can_be_read_aloud(tmp_path: Path) -> None:
-    _, reader = read(study(), tmp_path)
-    names = [tag for tag, _ in reader.tags]
-    assert names.count("svg") == names.count("desc") == 8
-    ids = [found["id"] for _, found in reader.tags if "id" in found]
-    assert len(ids) == len(set(ids)) == 16
-    labelled = [str(found["aria-labelledby"]).split() for tag, found in reader.tags if tag == "svg"]
-    assert sorted(name for both in labelled for name in both) == sorted(map(str, ids))
-    assert all("scope" in found for tag, found in reader.tags if tag == "th")
+def test_pictures_and_tables_can_be_read_aloud(page: Reader) -> None:
+    assert len(page.pictures) == 8
+    assert all(attributes["alt"] for tag, attributes in page.tags if tag == "img")
+    assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+    glance = part(page, "Sparse").partition("Cumulative training reward: ")[2]
+    assert glance.startswith("8/0 0.27 ["), "means stand there with their intervals"
 
 
-def test_dev_runs_stay_out_of_the_test_tables() -> None:
-    runs = study()
-    assert "88.3%" not in section(runs, "Sparse")
-    assert "44.1%" not in section(runs, "Sparse")
-    sweep = section(runs, "How the learning rates were chosen")
+def test_pictures_hold_their_words_as_text_and_run_nothing(page: Reader) -> None:
+    for picture in page.pictures:
+        elements = list(ElementTree.fromstring(picture).iter())
+        assert not [element for element in elements if element.tag.endswith("}script")]
+        words = [element.text or "" for element in elements if element.tag.endswith("}text")]
+        assert any(HOSTILE in text for text in words), "a dash and a colour mean nothing without a name"
+
+
+def test_dev_runs_stay_out_of_the_test_tables(page: Reader) -> None:
+    sparse, sweep = part(page, "Sparse"), part(page, "How the learning rates were chosen")
+    assert "88.3%" not in sparse
+    assert "44.1%" not in sparse
     assert "44.1%" in sweep  # the mean height on the way to .883
     assert "at the edge of those tried" in sweep
-    tested = [run for run in runs if run.key.split == "test"]
-    assert section(runs, "Sparse") == section(tested, "Sparse")
-    assert report.figures(runs) == report.figures(tested)
+    tested = [run for run in study() if run.key.split == "test"]
+    assert sparse == section(tested, "Sparse")
+    assert report.figures(study()) == report.figures(tested)
 
 
 def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_that_chose_them() -> None:
@@ -137,8 +167,8 @@ def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_th
     assert "88.3%" not in shown, "a run that chose a rate is no result at that rate"
     assert "44.1%" in section(sweep + reported, "How the learning rates were chosen")
     for unfinished in (sweep, sweep[:3]):
-        headings = [part.findtext("h2") for part in compose(unfinished, command="").iter("section")]
-        assert "Sparse" not in headings, "a sweep alone compares rates, not configurations"
+        headings = parsed(render(unfinished, command="")).sections
+        assert not [head for head in headings if head.startswith("Sparse")], "a sweep alone compares rates, not configurations"
 
 
 def test_one_seed_is_flagged() -> None:
@@ -150,7 +180,7 @@ def test_one_seed_is_flagged() -> None:
 
 @pytest.mark.parametrize("runs", [[], [scored("2/6", 0.0, reward=(0.0,) * 5)], [scored("2/6", 0.1, split="dev")]])
 def test_a_study_that_has_hardly_begun_has_a_page_too(runs: Sequence[Run], tmp_path: Path) -> None:
-    read(runs, tmp_path)
+    assert parsed(render(runs, command="")).sections
     report.write_tables(runs, tmp_path)
     assert "default_last_over_peak" not in report.figures(runs)
 
@@ -191,9 +221,9 @@ def test_the_default_is_compared_with_training_alone_with_filtered_groups_and_wi
     scores = {"8/0": 0.1, "8/0-filtered": 0.24, "4/4": 0.2, "default": 0.3}
     runs = [scored(name, score, seed=seed) for name, score in scores.items() for seed in (1, 2, 3)]
     text = section(runs, "Sparse")
-    assert "+200%  against 8/0  ▲ higher" in text
-    assert "+50%  against 4/4  ▲ higher" in text
-    assert "+25%  against 8/0-filtered  ▲ higher" in text
+    assert "+200% against 8/0 ▲ higher" in text
+    assert "+50% against 4/4 ▲ higher" in text
+    assert "+25% against 8/0-filtered ▲ higher" in text
     found = report.figures(runs)["sparse"]
     assert found["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
     assert found["default"]["heldout_final_ratio_to_8/0-filtered"] == pytest.approx([1.25, 1.25, 1.25])
@@ -227,43 +257,28 @@ def test_entropy_stands_there_always_and_others_share_where_anything_was_shared(
     assert "At the end of each line: 4/4 80%." in text, "who shares nothing has no line there"
 
 
-def test_long_names_get_charts_of_full_width() -> None:
-    long = [made("4/4:informative:grpo:crumbs=0.2:questions=8"), made("8/0")]
-    widths = {str(picture.get("viewBox")).split()[2] for picture in compose(long, command="").iter("svg")}
-    assert widths == {"1096"}
-
-
-def test_names_at_the_ends_of_lines_do_not_touch() -> None:
-    lines = tuple(
-        line_over_seeds(f"strategy {number}", "even", [((0, 10), (0, 0.1 + number / 1e4))], end=10) for number in range(14)
-    )
-    chart = Chart(0, "t", "s", lines, "rounds", lambda value: f"{value:.2f}", 1100, 340)
-    heights = sorted(float(text.get("y", "")) for text in _named(draw(chart)))
-    assert len(heights) == 14
-    assert all(lower - upper > APART - 1 for upper, lower in pairwise(heights))
-    assert 0 < heights[0] < heights[-1] < 340
-
-
-def _named(figure: Element) -> list[Element]:
-    return [text for text in figure.iter("text") if str(text.get("class")).startswith("name")]
-
-
 def test_a_line_joins_seeds_that_end_at_different_places() -> None:
-    line = line_over_seeds("4/4", "even", [((0, 10, 20), (0.0, 0.1, 0.2)), ((0, 20, 40), (0.0, 0.4, 0.8))])
-    assert line.xs == (0, 10, 20)
+    line = line_over_seeds([((0, 10, 20), (0.0, 0.1, 0.2)), ((0, 20, 40), (0.0, 0.4, 0.8))])
+    assert tuple(line.x) == (0, 10, 20)
     assert line.mean == pytest.approx((0.0, 0.15, 0.3))
     assert (line.low[-1], line.high[-1]) == pytest.approx((0.2, 0.4))
-    assert line_over_seeds("4/4", "even", [((0, 10, 20), (0.0, 0.1, 0.2))], end=15).mean[-1] == pytest.approx(0.15)
+    assert line_over_seeds([((0, 10, 20), (0.0, 0.1, 0.2))], end=15).mean[-1] == pytest.approx(0.15)
 
 
-def test_every_line_has_its_look() -> None:
-    sheet = style_sheet()
-    looks = line_names([*CONFIGURATIONS, *(f"strategy {number}" for number in range(40))])
-    assert all(f".line-{look}{{" in sheet for look in looks.values())
-    assert len({looks[name] for name in CONFIGURATIONS}) == len(CONFIGURATIONS)
+def test_a_long_curve_is_drawn_with_few_points_and_to_its_end() -> None:
+    xs = range(1, 2001)
+    line = line_over_seeds([(xs, [x / 1000 for x in xs])])
+    assert (line.x[0], line.x[-1]) == (1, 2000)
+    assert len(line.x) == 60
+    assert line.mean == pytest.approx(line.x / 1000)
+
+
+def test_no_two_of_28_strategies_look_the_same() -> None:
+    styles = line_styles([*CONFIGURATIONS, *(f"strategy {number}" for number in range(28))])
+    assert len(set(styles.values())) == len(CONFIGURATIONS) + 28
 
 
 def test_numbers_as_a_person_reads_them() -> None:
-    assert [amount([top])(top) for top in (0.1234, 1.234, 12.34, 1234.5)] == ["0.123", "1.23", "12.3", "1,234"]
-    assert [relative(ratio) for ratio in (1.45, 0.5, 12.0, 1e9)] == ["+45%", "−50%", "+1,100%", "> +9,999%"]
-    assert [span_text(seeds) for seeds in ([0], [0, 1], [0, 1, 2], [0, 1, 3])] == ["0", "0, 1", "0–2", "0, 1, 3"]
+    assert [three_digits([top])(top) for top in (0.1234, 1.234, 12.34, 1234.5)] == ["0.123", "1.23", "12.3", "1,234"]
+    assert [percent_change(ratio) for ratio in (1.45, 0.5, 12.0, 1e9)] == ["+45%", "-50%", "+1,100%", "> +9,999%"]
+    assert [span(seeds) for seeds in ([0], [0, 1], [0, 1, 2], [0, 1, 3])] == ["0", "0, 1", "0–2", "0, 1, 3"]

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 
 import needs
 import pytest
@@ -22,6 +23,13 @@ def test_a_race_needs_nothing_else_of_the_laboratory():
     places = {**os.environ, "PYTHONPATH": os.pathsep.join((str(needs.SOURCE), str(needs.ROOT / "packaging")))}
     done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == sorted(needs.RACE)
+
+
+def test_packages_of_the_laboratory_are_no_part_of_the_app():
+    project = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    laboratory = project["optional-dependencies"]["lab"]
+    assert set(laboratory) <= set(needs.NOWHERE)
+    assert not set(laboratory) & set(project["dependencies"])
 
 
 def test_no_line_of_the_app_imports_what_is_left_out_of_it():

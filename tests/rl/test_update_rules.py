@@ -1,7 +1,5 @@
 """The update rules against numbers worked by hand."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,9 +18,7 @@ def scored(rewards, lengths, **also) -> Scored:
 
 
 @pytest.mark.parametrize("module", [grpo, dr_grpo, dapo, ppo], ids=lambda module: module.RULE.name)
-def test_a_rule_is_one_small_file_that_names_its_source(module):
-    lines = Path(module.__file__).read_text(encoding="utf-8").splitlines()
-    assert len(lines) < 60
+def test_a_rule_names_its_source(module):
     assert "arXiv" in module.__doc__
 
 

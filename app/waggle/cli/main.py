@@ -391,6 +391,9 @@ def _lab(arguments: argparse.Namespace) -> int:
     try:
         laboratory = importlib.import_module(f"waggle.lab.{arguments.lab}")
     except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("", "waggle"):
+            raise LabError(f"This part of the laboratory needs {package}; install it with: pip install {package}") from error
         raise LabError("The laboratory is not part of the installed app.", "Run Waggle from its source.") from error
     made = argparse.ArgumentParser(prog=f"waggle lab {arguments.lab}", description=(laboratory.__doc__ or "").split("\n")[0])
     laboratory.add_arguments(made)

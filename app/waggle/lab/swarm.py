@@ -81,13 +81,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", type=Path, default=paths.cache() / "lab", help="folder for the models of the settings, made once"
     )
-    parser.add_argument("--resume", action="store_true", help="go on with the study in that folder")
+    parser.add_argument("--resume", action="store_true", help="continue the study in that folder")
+    parser.add_argument(
+        "--report", action="store_true", help="play nothing: write the report of the finished runs in that folder"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Play what is missing, then write the report; returns the exit code."""
     study = study_of(arguments)
     command = shlex.join(["waggle", "lab", "swarm", *_said(sys.argv)])
+    if arguments.report:
+        book = Book(arguments.out / "runs.jsonl", Run)
+        if not book.runs:
+            raise LabError(f"{arguments.out} holds no finished run.", "Choose another --out.")
+        write(book, arguments.out, command)
+        return 0
     book = open_book(arguments.out, study, resume=arguments.resume)
     try:
         try:
@@ -199,7 +208,7 @@ def _refuse_others(arguments: argparse.Namespace, preset: str) -> None:
     """A preset decides everything but where and how fast it is played."""
     usual = argparse.ArgumentParser()
     add_arguments(usual)
-    free = {preset, "jobs", "out", "cache", "resume"}
+    free = {preset, "jobs", "out", "cache", "resume", "report"}
     given = vars(usual.parse_args([]))
     if changed := [name for name, value in given.items() if name not in free and getattr(arguments, name) != value]:
         raise LabError(f"--{preset} and --{changed[0]} do not go together.", f"--{preset} decides what is played.")

@@ -1,4 +1,4 @@
-"""A study's results for people and for programs: one page, four tables, and the figures that documents may quote."""
+"""The results of a study, for people and for programs: one page, four tables, and the figures that documents may quote."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,8 +9,7 @@ from statistics import fmean
 
 from waggle.lab import statistics
 from waggle.lab.comparison import ALONE, DEFAULT, Arm, Comparison, against, against_alone, comparisons, equal_cost
-from waggle.lab.report import markup
-from waggle.lab.report.page import compose
+from waggle.lab.report import page
 from waggle.lab.results import BIN, Run
 from waggle.lab.statistics import Estimate
 
@@ -32,9 +31,9 @@ Figures = float | list[float] | dict[str, "Figures"]
 
 
 def write(runs: Sequence[Run], path: Path, *, command: str) -> None:
-    """One HTML file that needs nothing else: no script, no font, no network. Raises OSError where the disk says no."""
+    """One HTML file that needs no script, no font and no network. Raises OSError where it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markup.page(compose(runs, command=command)), encoding="utf-8")
+    path.write_text(page.render(runs, command=command), encoding="utf-8")
 
 
 def write_tables(runs: Sequence[Run], folder: Path) -> None:
@@ -52,9 +51,9 @@ def figures(runs: Sequence[Run]) -> dict[str, Figures]:
     A ratio is that to 8/0, or of the default to each yardstick, paired by seed; it is left out where there is none. The budget is
     the completions that every run of the setting generated; at equal cost, what every run of the two did.
     """
-    found = comparisons(runs, split="test")
-    quoted: dict[str, Figures] = {comparison.name: _comparison_figures(comparison) for comparison in found}
-    default = next((arm for comparison in found if comparison.name == "sparse" if (arm := comparison.arm(DEFAULT))), None)
+    reported = comparisons(runs, split="test")
+    quoted: dict[str, Figures] = {comparison.name: _comparison_figures(comparison) for comparison in reported}
+    default = next((arm for comparison in reported if comparison.name == "sparse" if (arm := comparison.arm(DEFAULT))), None)
     if default is not None:
         quoted["default_last_over_peak"] = default.estimate(statistics.last_over_peak).mean
     return quoted
@@ -75,7 +74,7 @@ def _arm_figures(arm: Arm, comparison: Comparison) -> dict[str, Figures]:
     for other in comparison.yardsticks if arm.name == DEFAULT else ():
         measured = _at_equal_cost(arm, other) if other.name == ALONE else {**QUOTED, **_at_equal_cost(arm, other)}
         ratios |= {f"{name}_ratio_to_{other.name}": against(arm, other, measure) for name, measure in measured.items()}
-    quoted |= {name: _numbers(found.ratio) for name, found in ratios.items() if found and found.ratio}
+    quoted |= {name: _numbers(advantage.ratio) for name, advantage in ratios.items() if advantage and advantage.ratio}
     costs = {"learning_rate": arm.learning_rate, "seeds": float(len(arm.runs)), "budget": float(comparison.budget)}
     return quoted | costs
 
@@ -100,7 +99,7 @@ def _run_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
 
 def _run_row(run: Run, budget: int) -> dict[str, object]:
     successes = statistics.first_successes([run])
-    shared = successes.share_after_others
+    share = successes.share_after_others
     return {
         **_key(run),
         "commit": run.commit,
@@ -112,7 +111,7 @@ def _run_row(run: Run, budget: int) -> dict[str, object]:
         "heldout_at_budget": statistics.heldout_at(run, budget),
         "heldout_auc_within_budget": statistics.heldout_auc_within(run, budget),
         "first_successes": successes.found,
-        "share_after_others": None if shared is None else shared.mean,
+        "share_after_others": None if share is None else share.mean,
     }
 
 
@@ -123,12 +122,12 @@ def _round_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
         ages = run.external_age or [None] * len(run.entropy)  # early runs did not write them down
         thinned = zip(range(0, len(run.reward), BIN), run.entropy, run.external_share, ages, strict=True)
         for first, entropy, external, age in thinned:
-            here = run.reward[first : first + BIN]
-            last = first + len(here)
+            rewards = run.reward[first : first + BIN]
+            last = first + len(rewards)
             yield {
                 **_key(run),
                 "round": last,
-                "reward": fmean(here),
+                "reward": fmean(rewards),
                 "completions": generated[last - 1],
                 "entropy": entropy,
                 "external_share": external,

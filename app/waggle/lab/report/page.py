@@ -1,102 +1,73 @@
-"""The page of a study: the question, what was run, one part per setting, the choice of learning rates, and how to read it."""
+"""The page of a study: one part for each setting, and the choice of learning rates; page.html has its sentences."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
-from xml.etree.ElementTree import Element
 
 import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from waggle.lab.comparison import DEFAULT, Advantage, Arm, Comparison, against, comparisons, spoken
-from waggle.lab.report.cells import advantage_shown, interval_text, verdict
-from waggle.lab.report.curves import CHARTS, inner_charts, learning_charts
-from waggle.lab.report.look import line_names, style_sheet
-from waggle.lab.report.markup import element
-from waggle.lab.report.tables import (
-    Metric,
-    cost_table,
-    headline_metrics,
-    model_table,
-    pace_table,
-    result_table,
-    specialty_table,
-    success_table,
-    sweep_table,
-)
-from waggle.lab.report.words import CLOSING, DEV, QUESTION, SUCCESSES, configuration_words, lede, setting_words
+from waggle.lab import statistics
+from waggle.lab.comparison import DEFAULT, Comparison, comparisons, spoken
+from waggle.lab.report import charts, tables
+from waggle.lab.report.charts import Picture
+from waggle.lab.report.tables import Cell, Table
+from waggle.lab.report.words import SETTINGS, configuration_words
 from waggle.lab.results import Run
 
-
-class Study(NamedTuple):
-    """What the page is about: `shown` was scored on test questions, unless the study has none; `sweeps` chose learning rates."""
-
-    runs: Sequence[Run]
-    command: str
-    shown: tuple[Comparison, ...]
-    sweeps: tuple[Comparison, ...]
-    looks: Mapping[str, str]  # of each arm's line
+SIGNS = {"higher": "▲", "lower": "▼", "undecided": "○", "one seed": "○"}  # sign and word, never colour alone
 
 
-def compose(runs: Sequence[Run], *, command: str) -> Element:
-    """The whole document."""
-    shown, sweeps = comparisons(runs, split="test"), comparisons(runs, split="dev")
-    if not shown:
-        choosing, others = _parted([run for run in runs if run.key.split == "dev"])
-        shown, sweeps = comparisons(others, split="dev"), comparisons(choosing, split="dev")
-    looks = line_names(dict.fromkeys(arm.name for comparison in shown for arm in comparison.arms))
-    study = Study(runs, command, shown, sweeps, looks)
-    parts = [_setting(comparison, study, number) for number, comparison in enumerate(shown)]
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"Waggle: {QUESTION}"),
-        element("style", style_sheet()),
+class Part(NamedTuple):
+    """One setting: pictures and tables in the order in which they are read."""
+
+    title: str
+    words: str
+    advantages: dict[str, dict[str, Cell]]  # of the default, by metric and by the other arm
+    contents: list[Table | Picture]
+
+
+def render(runs: Sequence[Run], *, command: str) -> str:
+    """The whole document. It shows what was scored on test questions, unless the study has nothing of that kind."""
+    tested = [run for run in runs if run.key.split == "test"]
+    reported, sweeps = comparisons(runs, split="test"), comparisons(runs, split="dev")
+    if not reported:
+        swept, others = _by_sweep([run for run in runs if run.key.split == "dev"])
+        reported, sweeps = comparisons(others, split="dev"), comparisons(swept, split="dev")
+    arms = [arm for comparison in reported for arm in comparison.arms]
+    styles = charts.line_styles(dict.fromkeys(arm.name for arm in arms))
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template("page.html").render(
+        command=command,
+        commits=list(dict.fromkeys(_short(run.commit) for run in runs)),
+        nodes=" or ".join(map(str, sorted({len(run.models) for run in runs}))) or "no",
+        tested=len(tested),
+        untested=len(runs) - len(tested),
+        seeds=sorted({run.key.seed for arm in arms for run in arm.runs}),
+        hours=sum(run.cpu_seconds for run in runs) / 3600,
+        configurations={
+            spoken(name): words
+            for name in dict.fromkeys(arm.configuration for arm in arms)
+            if (words := configuration_words(name))
+        },
+        parts=[_part(comparison, styles) for comparison in reported],
+        sweeps=[(_title(sweep), _sweep_table(sweep, reported)) for sweep in sweeps],
+        signs=SIGNS,
+        default=DEFAULT,
+        statistics=statistics,
     )
-    body = element("body", element("main", _opening(study), *parts, _sweep(study), _closing()))
-    return element("html", head, body, lang="en")
 
 
-def _parted(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+def _by_sweep(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
     """Runs that choose a learning rate, and all others: a sweep plays the same seed at several rates."""
     rates = Counter(msgspec.structs.replace(run.key, learning_rate=0.0) for run in runs)
-    swept = {(key.setting, key.rounds, key.seed) for key, count in rates.items() if count > 1}
+    sweeps = {(key.setting, key.rounds, key.seed) for key, times in rates.items() if times > 1}
     parts: tuple[list[Run], list[Run]] = ([], [])
     for run in runs:
-        parts[(run.key.setting, run.key.rounds, run.key.seed) not in swept].append(run)
+        parts[(run.key.setting, run.key.rounds, run.key.seed) not in sweeps].append(run)
     return parts
-
-
-def _opening(study: Study) -> Element:
-    said = "" if study.shown else "No finished run is scored on test questions yet."
-    if any(run.key.split == "dev" for comparison in study.shown for run in comparison.runs):
-        said = "All runs are scored on dev questions: they serve to choose by, and nothing here is a result to report."
-    untested = element("p", said, class_="lede") if said else None
-    return element(
-        "header",
-        element("p", "Waggle laboratory", class_="eyebrow"),
-        element("h1", QUESTION),
-        element("p", lede(study.runs), class_="lede"),
-        untested,
-        _facts(study),
-        _configurations(study),
-    )
-
-
-def _facts(study: Study) -> Element:
-    seeds = sorted({run.key.seed for comparison in study.shown for run in comparison.runs})
-    tested = [run for run in study.runs if run.key.split == "test"]
-    hours = sum(run.cpu_seconds for run in study.runs) / 3600
-    commits = list(dict.fromkeys(run.commit for run in study.runs))
-    facts = (
-        ("Command", element("code", study.command)),
-        ("Commit" if len(commits) == 1 else "Commits", element("code", ", ".join(map(_short, commits)))),
-        ("Runs", f"{len(tested):,} scored on test questions, {len(study.runs) - len(tested):,} on dev questions"),
-        ("Seeds", ", ".join(map(str, seeds)) or "none"),
-        ("Computing", f"{hours:,.1f} CPU hours"),
-    )
-    return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in facts), class_="facts")
 
 
 def _short(commit: str) -> str:
@@ -105,71 +76,31 @@ def _short(commit: str) -> str:
     return " ".join([name[:12], *mark])
 
 
-def _configurations(study: Study) -> Element | None:
-    found = dict.fromkeys(arm.configuration for comparison in study.shown for arm in comparison.arms)
-    explained = [(spoken(name), words) for name in found if (words := configuration_words(name))]
-    if not explained:
-        return None
-    items = (element("div", element("dt", name), element("dd", words)) for name, words in explained)
-    return element("dl", *items, class_="glossary")
-
-
-def _setting(comparison: Comparison, study: Study, number: int) -> Element:
-    title = comparison.name[:1].upper() + comparison.name[1:]
-    words = " ".join(filter(None, (setting_words(comparison.setting), f"{comparison.rounds:,} rounds.")))
-    successes = success_table(comparison)
-    return element(
-        "section",
-        element("h2", title),
-        element("p", words, class_="lede"),
-        _tiles(comparison),
-        result_table(comparison),
-        *learning_charts(comparison, study.looks, CHARTS * number),
-        pace_table(comparison),
-        cost_table(comparison),
-        *inner_charts(comparison, study.looks, CHARTS * number + 3),
-        specialty_table(comparison),
-        model_table(comparison),
-        successes,
-        None if successes is None else element("p", SUCCESSES, class_="aside"),
+def _part(comparison: Comparison, styles: charts.Styles) -> Part:
+    contents = (
+        charts.interval_chart(comparison, styles),
+        tables.result_table(comparison),
+        *charts.learning_charts(comparison, styles),
+        tables.pace_table(comparison),
+        tables.cost_table(comparison),
+        charts.inner_chart(comparison, styles),
+        tables.specialty_table(comparison),
+        tables.model_table(comparison),
+        tables.success_table(comparison),
+    )
+    words = f"{SETTINGS.get(comparison.setting, '')} {comparison.rounds:,} rounds.".strip()
+    return Part(
+        _capital(comparison.name), words, tables.headline_advantages(comparison), [content for content in contents if content]
     )
 
 
-def _tiles(comparison: Comparison) -> Element | None:
-    """The three figures a reader comes for: the default against training alone, in three ways, and the paper's best."""
-    default = comparison.arm(DEFAULT)
-    others = comparison.yardsticks
-    tiles = [tile for metric in headline_metrics(comparison) if default and (tile := _tile(metric, default, others))]
-    return element("div", *tiles, class_="tiles") if tiles else None
+def _title(sweep: Comparison) -> str:
+    return f"{_capital(sweep.name)}, {sweep.rounds:,} rounds"
 
 
-def _tile(metric: Metric, default: Arm, others: Sequence[Arm]) -> Element | None:
-    """None where the default shares no seed with any of the others."""
-    found = [(other.name, advantage) for other in others if (advantage := against(default, other, metric.measure))]
-    lines = (_tile_line(metric, name, advantage) for name, advantage in found)
-    return element("div", element("p", f"{metric.head}, default", class_="tile-name"), *lines) if found else None
+def _sweep_table(sweep: Comparison, reported: Sequence[Comparison]) -> Table:
+    return tables.sweep_table(sweep, [arm for other in reported if other.setting == sweep.setting for arm in other.arms])
 
 
-def _tile_line(metric: Metric, other: str, advantage: Advantage) -> Element:
-    estimate, shown = advantage_shown(advantage, metric.difference_shown)
-    interval = None if estimate.is_one_seed else element("span", interval_text(estimate, shown), class_="interval")
-    figure = element("b", shown(estimate.mean), class_="tile-figure")
-    return element("p", figure, f" against {other} ", verdict(advantage), " ", interval, class_="tile-line")
-
-
-def _sweep(study: Study) -> Element | None:
-    if not study.sweeps:
-        return None
-    parts: list[Element] = []
-    for comparison in study.sweeps:
-        tested = [arm for test in study.shown if test.setting == comparison.setting for arm in test.arms]
-        title = f"{comparison.name[:1].upper()}{comparison.name[1:]}, {comparison.rounds:,} rounds"
-        parts += [element("h3", title), sweep_table(comparison, tested)]
-    return element("section", element("h2", "How the learning rates were chosen"), element("p", DEV, class_="lede"), *parts)
-
-
-def _closing() -> Element:
-    items = (element("li", element("strong", f"{head} "), words) for head, words in CLOSING)
-    return element(
-        "section", element("h2", "How to read this, and what it does not show"), element("ul", *items, class_="closing")
-    )
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
