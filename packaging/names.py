@@ -125,14 +125,14 @@ class _Finder(ast.NodeVisitor):
             node.name, node, "function", column=len("async def ") if isinstance(node, ast.AsyncFunctionDef) else len("def ")
         )
         self._visit_all([*node.decorator_list, *_around(node.args), *([node.returns] if node.returns else [])])
-        self._visit_inside(_Scope(node.name, "function"), [*_parameters(node.args), *node.body])
+        self._visit_inside(_Scope(node.name, "function"), [*parameters(node.args), *node.body])
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         self.visit_FunctionDef(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_all(_around(node.args))
-        self._visit_inside(_Scope("<lambda>", "function"), [*_parameters(node.args), node.body])
+        self._visit_inside(_Scope("<lambda>", "function"), [*parameters(node.args), node.body])
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._bind(node.name, node, "class", column=len("class "))
@@ -229,14 +229,14 @@ class _Finder(ast.NodeVisitor):
         self._visit_inside(_Scope("<comprehension>", "comprehension"), [*later, *results])
 
 
-def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+def parameters(arguments: ast.arguments) -> list[ast.arg]:
     several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [*several, *(starred for starred in (arguments.vararg, arguments.kwarg) if starred)]
 
 
 def _around(arguments: ast.arguments) -> list[ast.expr]:
     """Defaults and annotations, which the scope around the function evaluates."""
-    annotations = [parameter.annotation for parameter in _parameters(arguments)]
+    annotations = [parameter.annotation for parameter in parameters(arguments)]
     return [expression for expression in (*arguments.defaults, *arguments.kw_defaults, *annotations) if expression]
 
 
