@@ -3,7 +3,7 @@
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
 python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
-python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
+python3 packaging/dev.py lint        ruff, mypy, the law of the rooms and the names
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
 python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
@@ -136,12 +136,13 @@ def with_whole_paths(rest: list[str]) -> list[str]:
 
 
 def lint() -> int:
-    """Format, lint, types and the law of the rooms; the first that fails decides."""
+    """Format, lint, types, the law of the rooms and the names; the first that fails decides."""
     for step in (
         ("-m", "ruff", "format", "--check", "-q", "."),
         ("-m", "ruff", "check", "-q", "."),
         ("-m", "mypy"),
         ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
+        ("packaging/names.py",),
     ):
         if code := waggle_python(*step):
             return code
