@@ -197,9 +197,11 @@ def _form(kind: inspect.Type) -> dict[str, Any]:
             return {"kind": "tuple", "length": len(kind.item_types)}
         case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType():
             return {"kind": "list"} | _bounds(kind, "min_length", "max_length")
-        case inspect.IntType() | inspect.FloatType():
-            kind_name = "int" if isinstance(kind, inspect.IntType) else "float"
-            return {"kind": kind_name} | _bounds(kind, "gt", "ge", "lt", "le")
+        case inspect.IntType():
+            return {"kind": "int"} | _bounds(kind, "gt", "ge", "lt", "le")
+        case inspect.FloatType():  # typing takes 0 and 0.0 for the same bound, and keeps whichever comes first
+            bounds = _bounds(kind, "gt", "ge", "lt", "le")
+            return {"kind": "float"} | {bound: float(value) for bound, value in bounds.items()}
         case inspect.StrType() | inspect.BytesType():
             kind_name = "text" if isinstance(kind, inspect.StrType) else "bytes"
             return {"kind": kind_name} | _bounds(kind, "min_length", "max_length", "pattern")
