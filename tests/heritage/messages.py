@@ -1,0 +1,183 @@
+"""What nodes say to each other, in bytes: from the same inputs, with the same keys, in every version.
+
+A list of all there is: records and answer sheets (payloads, by their hash), announcements in the directory with the keys under
+which they stand there, charters, greetings, certificates of a private swarm, and both sides of a gateway. Compressed messages are
+compared unpacked, because another version of zstandard may pack them otherwise.
+"""
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from waggle.engine import updates
+from waggle.rl.noise import generator, uniforms
+from waggle.swarm import admission, announcement, directory, gateway, identity, invite, record, sheet
+from waggle.swarm.announcement import Announcement
+from waggle.swarm.gateway import Announce, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
+from waggle.swarm.greeting import Greeting
+from waggle.swarm.identity import Identity
+from waggle.swarm.invite import Invite
+from waggle.swarm.record import Record
+from waggle.swarm.sheet import Sheet
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
+from waggle.tasks.exam import Exam
+from waggle.tasks.group import Completion, Group
+from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+
+VERSION = "0.1.0"
+NOW = 1_790_000_000.0  # unix seconds
+EPOCH = epoch_at(NOW)
+KEY = bytes(range(32))  # of the private swarm
+NONCES = bytes(range(32, 64)), bytes(range(64, 96))
+SEED = "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk"
+GATEWAY = "wss://swarm.example.org:8443/gateway#12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk"
+PUBLIC = first_swarm()
+PRIVATE = Charter(
+    name="Behind a door",
+    specialties=(
+        Specialty(dataset="basic_arithmetic", title="Arithmetic", settings={"min_terms": 2, "operators": ["+", "-"]}),
+        Specialty(dataset="bf", title="Tiny programs"),
+    ),
+    prompt="Question: {question}\nAnswer in <answer> tags:",
+    group_size_min=4,
+    group_size_max=12,
+    completion_characters=1200,
+    age_window_s=7200,
+    index_cap=4096,
+    questions_digest="0f" * 32,
+    admission=admission.public_of(KEY),
+    model_hint="Qwen/Qwen2.5-0.5B-Instruct",
+)
+EXAM = Exam(epoch=EPOCH, questions=tuple(Question(dataset="bf", seed=number, text=f"What is {number}?") for number in range(3)))
+
+
+def person(number: int) -> Identity:
+    """Somebody whose key is known to these tests, and in no file."""
+    key = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return identity.identity_of(Path("nowhere"), identity.FILE_PREFIX + bytes([number]) * 32 + public)
+
+
+ME, OTHER = person(7), person(8)
+CERTIFICATE = admission.issue(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
+GROUPS = (
+    Group(
+        origin=ME.peer_id,
+        id=QuestionId("bf", EPOCH, 3),
+        completions=(
+            Completion(text="<answer>1 é 中</answer>", ended=True),
+            Completion(text="Half of 36 is", ended=False),
+            Completion(text="<answer>mine</answer>", ended=True, by="human"),
+            Completion(text="", ended=True),
+        ),
+    ),
+    Group(
+        origin=ME.peer_id,
+        id=QuestionId("basic_arithmetic", EPOCH, 65),
+        completions=tuple(Completion(text=f"<answer>{number}</answer>", ended=True) for number in range(8)),
+    ),
+)
+RECORD = Record(origin=ME.peer_id, round=612, epoch=EPOCH, model="Starter 0.8M", groups=GROUPS)
+SHEET = Sheet(
+    origin=ME.peer_id, epoch=EPOCH, exam=EXAM.digest, round=612, learned=40, model="Starter 0.8M", certificate=CERTIFICATE,
+    answers=tuple(Completion(text=text, ended=bool(text)) for text in ("<answer>0</answer>", "", "<answer>é</answer>")),
+)  # fmt: skip
+ANNOUNCED = Announcement(
+    charter=PUBLIC.digest, sha256=hashlib.sha256(b"a payload").digest(), size=9, round=612, epoch=EPOCH, specialties=0b1010,
+    model="Starter 0.8M", expires=int(NOW * 1000) + 90_000,
+)  # fmt: skip
+ANNOUNCED_IN_PRIVATE = Announcement(
+    charter=PRIVATE.digest, sha256=hashlib.sha256(b"another").digest(), size=7, round=2, epoch=EPOCH, specialties=1,
+    model="Qwen2.5-0.5B 494.0M", expires=int(NOW * 1000) + 90_000, depth=3, via=(OTHER.peer_id,), certificate=CERTIFICATE,
+    sheet=hashlib.sha256(b"a sheet").digest(),
+)  # fmt: skip
+GREETING = Greeting(PROTOCOL, VERSION, PUBLIC.digest, announcement.signed(ANNOUNCED, ME))
+WELCOME = Welcome(PROTOCOL, OTHER.peer_id, PRIVATE.digest, NONCES[0], VERSION, CERTIFICATE)
+HELLO = Hello(ME.peer_id, CERTIFICATE, ME.sign(gateway.DOMAIN, OTHER.peer_id + NONCES[0] + NONCES[1]), NONCES[1])
+ASKS = (
+    Directory(1), Announce(2, announcement.signed(ANNOUNCED, ME)), Lodge(3, b"a payload"),
+    Pull(4, ME.peer_id, hashlib.sha256(b"a payload").digest()),
+)  # fmt: skip
+ANSWERS = (Answer(1, listed=(Listed(ME.peer_id, announcement.signed(ANNOUNCED, ME)),)), Answer(3, gateway.DONE), Answer(4))
+INVITES = (
+    Invite(charter=PUBLIC.digest, seeds=(SEED,)),
+    Invite(charter=PRIVATE.digest, seeds=(SEED, SEED.replace("4001", "4002")), gateways=(GATEWAY,), key=KEY),
+)
+
+
+def messages() -> dict[str, str]:
+    """Messages as hex digits, texts as they are."""
+    pack = msgspec.msgpack.encode
+    binary = {
+        "certificate": CERTIFICATE,
+        "record, unpacked": record.decompress(record.encode(RECORD, PRIVATE), record.MAX_RAW),
+        "sheet, unpacked": record.decompress(packed_sheet()[: -identity.SIGNATURE_BYTES], sheet.MAX_RAW),
+        "announcement": announcement.signed(ANNOUNCED, ME),
+        "announcement in a private swarm": announcement.signed(ANNOUNCED_IN_PRIVATE, ME),
+        "greeting": pack(GREETING),
+        "gateway's welcome": pack(WELCOME),
+        "client's hello": pack(HELLO),
+        "gateway's proof": OTHER.sign(gateway.PROOF, HELLO.signature),
+        **{f"client's question {number}": pack(question) for number, question in enumerate(ASKS)},
+        **{f"gateway's answer {number}": pack(answer) for number, answer in enumerate(ANSWERS)},
+    }
+    texts = {
+        "charter of the swarm that ships with Waggle": charters.encode(PUBLIC).decode(),
+        "charter of a private swarm": charters.encode(PRIVATE).decode(),
+        "invite": invite.write(INVITES[0]),
+        "invite to a private swarm": invite.write(INVITES[1]),
+        "updates": signed_updates(),
+    }
+    return {name: message.hex() for name, message in binary.items()} | texts
+
+
+def packed_record() -> bytes:
+    return record.encode(RECORD, PRIVATE)
+
+
+def packed_sheet() -> bytes:
+    return sheet.signed(SHEET, PRIVATE, ME)
+
+
+def facts() -> dict[str, Any]:
+    """What every node works out for itself, and all have to agree on."""
+    return {
+        "peer id": identity.text_of(ME.peer_id),
+        "name of a peer": identity.name_of(ME.peer_id),
+        "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
+        "hash of a private charter": PRIVATE.digest.hex(),
+        "public half of an admission key": admission.public_of(KEY),
+        "seeds of questions": [seed_of(PUBLIC.digest, ME.peer_id, QuestionId("bf", EPOCH, index)) for index in range(4)],
+        "splits of questions": [split_of("bf", f"What is {number}?") for number in range(64)],
+        "exam": EXAM.digest.hex(),
+        "shards": [directory.shard_of(ME.peer_id, bits) for bits in range(announcement.MAX_BITS + 1)],
+        "keys to publish under": directory.keys_to_publish(PUBLIC.digest, ME.peer_id, 2, 60, EPOCH),
+        "places in the DHT": {place.hex(): bits for place, bits in directory.places_of(PUBLIC.digest, ME.peer_id).items()},
+        "noise": hashlib.sha256(uniforms(5, "sample", 12, 2, 3, 4).tobytes()).hexdigest(),
+        "draws": generator(5, "draw", 12).integers(1 << 16, size=8).tolist(),
+    }
+
+
+def signed_updates() -> str:
+    """A list of versions as a server gives it out, signed with the key of `update_key`."""
+    feed = {
+        "releases": [
+            {"version": "9.8.7", "date": "2026-11-26", "notes": "New things.", "protocol": 2, "files": [
+                {"system": "linux", "url": "https://example.org/waggle.AppImage", "sha256": "5e" * 32, "size": 4},
+            ]},
+        ],
+    }  # fmt: skip
+    content = json.dumps(feed).encode()
+    signature = ME.key.sign(updates.DOMAIN + content)
+    return json.dumps({"feed": base64.b64encode(content).decode(), "signature": base64.b64encode(signature).decode()})
+
+
+def update_key() -> str:
+    return ME.peer_id[len(identity.PEER_ID_PREFIX) :].hex()
