@@ -68,6 +68,13 @@ QT_LIBRARIES = {
 # run: xdist 3.8 may wait for ever after it has started another (its issue 1323).
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
 
+LINT = (
+    ("-m", "ruff", "format", "--check", "-q", "."),
+    ("-m", "ruff", "check", "-q", "."),
+    ("-m", "mypy"),
+    ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
+)
+
 # Setting up makes an environment, which Debian's Python alone cannot, and compiles pycosat, of which there are no wheels.
 SET_UP = {
     "python3-venv": lambda: importlib.util.find_spec("ensurepip"),
@@ -137,12 +144,7 @@ def with_whole_paths(rest: list[str]) -> list[str]:
 
 def lint() -> int:
     """Format, lint, types and the law of the rooms; the first that fails decides."""
-    for step in (
-        ("-m", "ruff", "format", "--check", "-q", "."),
-        ("-m", "ruff", "check", "-q", "."),
-        ("-m", "mypy"),
-        ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
-    ):
+    for step in LINT:
         if code := waggle_python(*step):
             return code
     return 0
