@@ -55,10 +55,24 @@ def test_every_command_of_a_workflow_exists(path):
         assert (ROOT / script).exists(), script
 
 
-def test_a_change_is_tested_before_it_is_taken():
+def test_a_change_is_tested_with_every_python_before_it_is_merged():
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert "pull_request" in workflow[True]  # YAML takes `on` for a truth
-    assert workflow["jobs"]["test"]["steps"][-1]["run"] == "python packaging/dev.py test"
+    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML takes `on` for a truth
+    job = workflow["jobs"]["test"]
+    assert job["steps"][-1]["run"] == ".ci/run"
+    assert (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "python3 packaging/dev.py test"
+    assert job["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(dev.OLDEST[1], dev.NEWEST[1] + 1)]
+
+
+def test_the_smoke_run_tries_windows_and_macos_with_tests_that_exist():
+    job = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]["smoke"]
+    assert {one["os"].split("-")[0] for one in job["strategy"]["matrix"]["include"]} == {"windows", "macos"}
+    commands = " ".join(step.get("run", "") for step in job["steps"])
+    folders = re.findall(r"\btests/\w+", commands)
+    assert folders
+    assert all((ROOT / folder).is_dir() for folder in folders)
+    assert "selftest" in commands
+    assert "doctor" in commands
 
 
 def test_the_hooks_of_a_commit_are_the_steps_of_the_linter():
