@@ -45,13 +45,13 @@ def test_every_link_leads_somewhere(page):
 
 @pages
 def test_every_command_is_one_that_waggle_knows(page):
-    for words in COMMAND.findall(page.read_text(encoding="utf-8")):
-        given = [word for word in shlex.split(words, comments=True) if word != "..."]
-        if given == ["--version"] or "NAME" in given:  # argparse ends there; a name that the reader chooses
+    for command in COMMAND.findall(page.read_text(encoding="utf-8")):
+        words = [word for word in shlex.split(command, comments=True) if word != "..."]
+        if words == ["--version"] or "NAME" in words:  # argparse ends there; a name that the reader chooses
             continue
-        if len(given) == 1 and given[0] in DOORS:  # named in a sentence, without what it asks for
+        if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without what it asks for
             continue
-        arguments = cli.parser().parse_args(cli._with_invite(given))
+        arguments = cli.parser().parse_args(cli._with_invite(words))
         if arguments.door is cli._lab and arguments.rest:
             parser = argparse.ArgumentParser()
             importlib.import_module(f"waggle.lab.{arguments.lab}").add_arguments(parser)

@@ -66,7 +66,7 @@ def test_a_change_is_tested_with_every_python_before_it_is_merged():
 
 def test_the_smoke_run_tries_windows_and_macos_with_tests_that_exist():
     job = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]["smoke"]
-    assert {one["os"].split("-")[0] for one in job["strategy"]["matrix"]["include"]} == {"windows", "macos"}
+    assert {entry["os"].split("-")[0] for entry in job["strategy"]["matrix"]["include"]} == {"windows", "macos"}
     commands = " ".join(step.get("run", "") for step in job["steps"])
     folders = re.findall(r"\btests/\w+", commands)
     assert folders
