@@ -68,6 +68,14 @@ QT_LIBRARIES = {
 # run: xdist 3.8 may wait for ever after it has started another (its issue 1323).
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
 
+LINT = (
+    ("-m", "ruff", "format", "--check", "-q", "."),
+    ("-m", "ruff", "check", "-q", "."),
+    ("-m", "mypy"),
+    ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
+    ("packaging/names.py",),
+)
+
 # Setting up makes an environment, which Debian's Python alone cannot, and compiles pycosat, of which there are no wheels.
 SET_UP = {
     "python3-venv": lambda: importlib.util.find_spec("ensurepip"),
@@ -137,13 +145,7 @@ def with_whole_paths(rest: list[str]) -> list[str]:
 
 def lint() -> int:
     """Format, lint, types, the law of the rooms and the names; the first that fails decides."""
-    for step in (
-        ("-m", "ruff", "format", "--check", "-q", "."),
-        ("-m", "ruff", "check", "-q", "."),
-        ("-m", "mypy"),
-        ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
-        ("packaging/names.py",),
-    ):
+    for step in LINT:
         if code := waggle_python(*step):
             return code
     return 0
@@ -164,7 +166,7 @@ def setup() -> None:
     if not is_whole(PYTHON):
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
-    wanted = [*project()["dependencies"], *optional("dev"), *optional("lab")]
+    wanted = [*project()["dependencies"], *optional("dev")]
     print("Installing (about 2 GB, once) ...", flush=True)
     pip("install", *wanted)
     mark.write_text(stamp())

@@ -59,7 +59,7 @@ def test_the_table_of_progress_is_one_of_the_pictures(look: Look, told):
 
 
 def test_the_readme_shows_home_as_it_is_now(tmp_path: Path):
-    taken, kept = (_seen_from_afar(path) for path in (matrix.readme(tmp_path), ROOT / "packaging/screenshot.png"))
+    taken, kept = (_seen_from_afar(path) for path in (matrix.readme(tmp_path), ROOT / "docs/screenshot.png"))
     assert taken.shape == kept.shape
     assert np.abs(taken - kept).mean() < 2, "take it anew: tests/pictures/matrix.py says how; keep FOLDER/readme.png"
 

@@ -2,7 +2,7 @@
 
     PYTHONPATH=app:tests python -m pictures.matrix FOLDER
 
-The README's picture comes from here too: FOLDER/readme.png, kept as packaging/screenshot.png.
+The README's picture comes from here too: FOLDER/readme.png, stored as docs/screenshot.png.
 
 What to look for: words that are cut, sides that were not swapped, ink that cannot be read, a state that says nothing.
 """

@@ -1,0 +1,95 @@
+"""The documentation keeps up with the code: links and commands that it names exist."""
+
+import argparse
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import dev
+import pytest
+
+from waggle import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")],
+    key=lambda page: page.relative_to(ROOT),
+)
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+ADDING = sorted((ROOT / "docs/adding").glob("*.md"))
+COMMAND = re.compile(r"(?:python3 packaging/dev\.py run|^waggle|`waggle)(?=[ `\n])([^`\n|]*)", re.MULTILINE)
+DEVELOPER_COMMAND = re.compile(r"packaging/dev\.py ([a-z]+)")
+LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
+
+# What `waggle --help` lists.
+DOORS = {name for action in cli.parser()._actions if isinstance(action.choices, dict) for name in action.choices}
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def heading_anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pages
+def test_every_link_leads_somewhere(page):
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in heading_anchors(target), f"{path}#{anchor}"
+
+
+@pages
+def test_every_command_is_one_that_waggle_knows(page):
+    for command in COMMAND.findall(page.read_text(encoding="utf-8")):
+        words = [word for word in shlex.split(command, comments=True) if word != "..."]
+        if words == ["--version"] or "NAME" in words:  # argparse ends there; a name that the reader chooses
+            continue
+        if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without what it asks for
+            continue
+        arguments = cli.parser().parse_args(cli._with_invite(words))
+        if arguments.door is cli._lab and arguments.rest:
+            parser = argparse.ArgumentParser()
+            importlib.import_module(f"waggle.lab.{arguments.lab}").add_arguments(parser)
+            parser.parse_args(arguments.rest)
+
+
+@pages
+def test_every_developer_command_exists(page):
+    named = set(DEVELOPER_COMMAND.findall(page.read_text(encoding="utf-8")))
+    assert named <= set(DEVELOPER_COMMAND.findall(dev.__doc__))
+
+
+def test_the_index_names_every_page_of_documentation():
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / path).resolve() for path, _ in LINK.findall(index)}
+    assert {page for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"} <= linked
+    assert {ROOT / "docs/decisions/README.md", ROOT / "docs/adding/README.md"} <= linked
+
+
+def test_decisions_are_numbered_and_listed():
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    for number, page in enumerate(DECISIONS, 1):
+        title, *lines = page.read_text(encoding="utf-8").splitlines()
+        assert page.name.startswith(f"{number:04}-")
+        heading = re.fullmatch(r"# (\d+)\. (.+)", title)
+        assert heading
+        assert int(heading[1]) == number
+        assert f"| {number} | [{heading[2]}]({page.name}) |" in index
+        assert [line for line in lines if line.startswith("## ")] == ["## Context", "## Decision", "## Consequences"]
+        assert any(line.startswith("Status: ") for line in lines)
+
+
+def test_every_page_about_adding_something_is_listed():
+    index = (ROOT / "docs/adding/README.md").read_text(encoding="utf-8")
+    assert {page.name for page in ADDING if page.name != "README.md"} <= {path for path, _ in LINK.findall(index)}
+
+
+def test_the_glossary_has_one_line_for_each_term():
+    rows = re.findall(r"^\| (?!term |---)([^|]+) \|", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    terms = [term.strip() for row in rows for term in row.split(",")]
+    assert len(terms) == len(set(terms))
