@@ -36,7 +36,7 @@ class LeftOut(importlib.abc.MetaPathFinder):
 
 def leave_out(*names: str) -> None:
     """From now on none of these can be imported in this process."""
-    finder = LeftOut((*needs.NOWHERE, *needs.left_in_the_laboratory(), *names))
+    finder = LeftOut((*needs.NOWHERE, *names))
     sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
 
 
@@ -45,7 +45,7 @@ def app() -> None:
     import qasync  # noqa: F401
 
     import waggle.gui
-    import waggle.lab.race
+    import waggle.practice.race
     from waggle.core import paths
     from waggle.models import backend
     from waggle.network.transport.hivemind.patches import load_hivemind

@@ -3,11 +3,12 @@
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
 python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
+python3 packaging/dev.py lab NAME    an experiment or a recipe of the laboratory (arguments are passed on)
 python3 packaging/dev.py lint        ruff, mypy, the law of the rooms and the names
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
 python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
-python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle lab bench)
+python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle-lab bench)
 python3 packaging/dev.py clean       remove .venv and .venv-bench
 """
 
@@ -108,7 +109,9 @@ def main(arguments: list[str]) -> int:
         for place in (VENV, BENCH):
             shutil.rmtree(place, ignore_errors=True)
         return 0
-    commands = {"run": run, "test": test, "lint": lambda _: lint(), "setup": lambda _: 0, "package": package, "bench": bench}
+    commands = {
+        "run": run, "test": test, "lint": lambda _: lint(), "lab": lab, "setup": lambda _: 0, "package": package, "bench": bench,
+    }  # fmt: skip
     if command not in commands:
         print(__doc__)
         return 2
@@ -196,9 +199,13 @@ def optional(extra: str) -> list[str]:
     return project()["optional-dependencies"][extra]
 
 
+def lab(rest: list[str]) -> int:
+    return waggle_python("-m", "waggle_lab", *rest)
+
+
 def bench(rest: list[str]) -> int:
     set_up_bench()
-    return waggle_python("-m", "waggle", "lab", "bench", *rest, python=BENCH_PYTHON)
+    return waggle_python("-m", "waggle_lab", "bench", *rest, python=BENCH_PYTHON)
 
 
 def set_up_bench() -> None:

@@ -38,7 +38,6 @@ NOT_YET: tuple[str, ...] = (
     "app/waggle/engine",
     "app/waggle/gui",
     "app/waggle/hiding.py",
-    "app/waggle/lab",
     "app/waggle/log.py",
     "app/waggle/models",
     "app/waggle/network",

@@ -22,7 +22,7 @@ for name in tuple(os.environ):
         del os.environ[name]
 os.environ["LC_ALL"] = "C.UTF-8"
 
-# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle lab fuzz`).
+# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle-lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")
 

@@ -11,6 +11,7 @@ from waggle.cli import main
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui import app
+from waggle_lab import __main__ as laboratory
 
 DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
@@ -64,10 +65,10 @@ def test_options_before_the_door_hold_behind_it():
     assert main.parsed(["engine"]).set == []
 
 
-@pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "lab race"])
+@pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "race"])
 def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
     setting = ["--set", "computer.threads=1"]
-    for given in ([*setting, *door.split()], *([] if door == "lab race" else [[*door.split(), *setting]])):
+    for given in ([*setting, *door.split()], [*door.split(), *setting]):
         with pytest.raises(SystemExit) as left:
             main.parsed(given)
         assert left.value.code == 2
@@ -156,7 +157,7 @@ def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why)
 def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
     (tmp_path / "file").touch()
-    assert main.main(["lab", "bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
+    assert laboratory.main(["bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
     assert "--home" not in said
@@ -165,7 +166,7 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
 @pytest.mark.parametrize(("words", "why"), [
     *((["--home", "~nosuchuser/x", door], "~nosuchuser/x cannot be used: nobody here has that name.") for door in DOORS
-      if door not in ("ctl", "lab", "cuda", "token", "update", "export")),
+      if door not in ("ctl", "race", "cuda", "token", "update", "export")),
     (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
     (["fit", "x" * 300], "cannot be used: File name too long."),
     (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),

@@ -22,8 +22,8 @@ from waggle.network.identity.keys import text_of
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
+from waggle.sapo.evaluation import exam_of
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.held_out import exam_of
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from waggle.core.settings import Settings
 from waggle.engine.fitting import fitted
-from waggle.lab.shapes import SHAPES
 from waggle.models.memory_fit import Machine
 from waggle.models.shared import model_config
+from waggle_lab.starter_model.shapes import SHAPES
 
 GB = 1_000_000_000
 

@@ -8,7 +8,7 @@ import waggle.gui
 
 MODULES = sorted(path.stem for path in Path(waggle.gui.__path__[0]).glob("*.py") if path.stem != "__init__")
 HEAVY = ("torch", "transformers", "hivemind", "mlx", "reasoning_gym", "safetensors", "tokenizers")
-LOWER = ("waggle.engine", "waggle.tasks", "waggle.network", "waggle.models", "waggle.sapo", "waggle.rl", "waggle.lab")
+LOWER = ("waggle.engine", "waggle.tasks", "waggle.network", "waggle.models", "waggle.sapo", "waggle.rl", "waggle_lab")
 
 
 def loaded_by(modules: list[str]) -> set[str]:

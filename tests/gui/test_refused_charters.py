@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QApplication
 from waggle.core.errors import CharterError
 from waggle.gui import language
 from waggle.gui.words import told
-from waggle.lab.audit import TRIED
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Specialty
 from waggle.tasks.specialties import audit_results
 from waggle.tasks.specialties.audit_results import Finding
+from waggle_lab.security.audit import TRIED
 
 REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes

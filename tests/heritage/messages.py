@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-from waggle.engine import updates
 from waggle.rl.noise import generator, uniforms
 from waggle.swarm import admission, announcement, directory, gateway, identity, invite, record, sheet
 from waggle.swarm.announcement import Announcement
@@ -25,10 +23,12 @@ from waggle.swarm.identity import Identity
 from waggle.swarm.invite import Invite
 from waggle.swarm.record import Record
 from waggle.swarm.sheet import Sheet
-from waggle.tasks import charter as charters
-from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
 from waggle.tasks.exam import Exam
 from waggle.tasks.group import Completion, Group
+
+from waggle.engine import updates
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 
 VERSION = "0.1.0"

@@ -19,18 +19,9 @@ from typing import Any
 
 import msgspec
 from msgspec import inspect
-
-import waggle
-from waggle import settings
 from waggle.belongings import KINDS, OF_CACHE, OF_HOME, Removed
-from waggle.engine import frugality, keychain, loopback, updates
-from waggle.engine.history import SCHEMA
-from waggle.engine.model import Known
-from waggle.gui import kept, only_one
 from waggle.policy import checkpoint, hub, journal
-from waggle.protocol.commands import AnyCommand
 from waggle.protocol.rules import Wishes
-from waggle.protocol.state import AnyEvent
 from waggle.swarm import (
     admission,
     announcement,
@@ -48,6 +39,15 @@ from waggle.swarm.board import Status
 from waggle.swarm.book import Book
 from waggle.swarm.marks import Mark
 from waggle.swarm.trust import Standing
+
+import waggle
+from waggle import settings
+from waggle.engine import frugality, keychain, loopback, updates
+from waggle.engine.history import SCHEMA
+from waggle.engine.model import Known
+from waggle.gui import kept, only_one
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.state import AnyEvent
 from waggle.tasks import charter
 from waggle.tasks.charter import Charter
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from heritage import messages as m
-from heritage.samples import read_again
-from waggle.engine import updates
 from waggle.swarm import admission, announcement, greeting, identity, invite, record, sheet
 from waggle.swarm.admission import Admission
 from waggle.swarm.gateway import DOMAIN, PROOF, Answer, Ask, Hello, Welcome
 from waggle.swarm.lan import Lan
+
+from heritage import messages as m
+from heritage.samples import read_again
+from waggle.engine import updates
 from waggle.tasks import charter as charters
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "0.1.0" / "messages.json").read_text("utf-8"))

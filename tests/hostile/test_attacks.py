@@ -19,9 +19,6 @@ from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
 from waggle.core import paths
 from waggle.core.errors import BadRecord, VerifierKilled
-from waggle.lab import attacks
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL
@@ -36,12 +33,15 @@ from waggle.network.transport.hivemind import rpc_handlers
 from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
-from waggle.sapo.lesson import external_draft
+from waggle.sapo.training_groups import external_draft
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.sandbox import child_process
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import HARMLESS, REFUSED, Payload, Scene
 
 SceneOf = Callable[[Attacker], Scene]
 Arrives = Callable[[], Awaitable[Live]]

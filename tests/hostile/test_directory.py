@@ -16,7 +16,6 @@ import pytest
 
 from network.loopback import SOON, Start, fresh_identity, serving
 from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
-from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
 from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, text_of
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.bandwidth import Traffic
@@ -31,6 +30,7 @@ from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL
 from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, Limits, Services
 from waggle.network.transport.interface import PeerAway
 from waggle.tasks.charter import first_swarm
+from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
 
 hivemind = load_hivemind()
 

@@ -8,13 +8,13 @@ import pytest
 
 from hostile.conftest import StartAttacker, round_of
 from network.loopback import Start, be_of_use
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import HARMLESS, PHRASE, Scene
 from waggle.network.messages.events import GroupsArrived, ReachFound
 from waggle.sapo import round as sapo
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import HARMLESS, PHRASE, Scene
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import importlib
 
 from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, question_ids, share
-from waggle.lab.attacker import Attacker
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.events import GroupsArrived, ReachFound
@@ -13,6 +12,7 @@ from waggle.network.transport.hivemind.node import Dht
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
 
 LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
 

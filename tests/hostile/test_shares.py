@@ -10,9 +10,6 @@ import pytest
 
 from hostile.conftest import StartAttacker, round_of
 from network.loopback import SOON, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle.lab import attacks
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import Payload, Scene
 from waggle.network.identity.keys import text_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages import directory
@@ -25,6 +22,9 @@ from waggle.sapo import round as sapo
 from waggle.sapo.bounds import UNBOUNDED
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import Payload, Scene
 
 FRIENDS = 3
 NAMES = 100

@@ -33,7 +33,7 @@ STUDY = [
 def main() -> int:
     keep.require_clean()
     go_on = ["--resume"] if (FOLDER / "study.json").exists() else []
-    command = ["packaging/dev.py", "run", "lab", "swarm", "--out", str(FOLDER.relative_to(keep.ROOT)), *STUDY, *go_on]
+    command = ["packaging/dev.py", "lab", "swarm", "--out", str(FOLDER.relative_to(keep.ROOT)), *STUDY, *go_on]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
     commits = {json.loads(line)["commit"] for line in (FOLDER / "runs.jsonl").read_text().splitlines()}
     with (FOLDER / "runs.csv").open(newline="") as table:

@@ -32,7 +32,7 @@ def main() -> int:
         tested("tests/end_to_end/test_backends.py", "-m", "slow", f"--figures={swarm}")
         for path in (contract, swarm):
             figures |= json.loads(path.read_text())
-        model = said("-m", "waggle", "lab", "shapes", "Qwen2.5-0.5B", "--out", folder).strip()
+        model = said("-m", "waggle_lab", "shapes", "Qwen2.5-0.5B", "--out", folder).strip()
         for backend, method in WAYS:
             name = f"gib_{method}" if backend == "mlx" else f"gib_{method}_{backend}"
             figures[name] = float(said("tests/measured/peak_of_learning.py", backend, method, model))

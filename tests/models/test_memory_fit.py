@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from waggle.core.errors import MemoryShort, ModelError
-from waggle.lab.shapes import SHAPES
 from waggle.models import memory_fit
 from waggle.models.memory_fit import Machine, Work
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
+from waggle_lab.starter_model.shapes import SHAPES
 
 WORK = Work(questions=8, groups=8, group_size=8, longest=64)
 GB = 1_000_000_000

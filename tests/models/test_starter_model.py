@@ -174,4 +174,4 @@ def test_it_seldom_opens_the_answer_tag_but_is_able_to(model: Any, plain: Tokeni
 def test_the_card_says_what_the_first_climb_is() -> None:
     card = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert "behaviour being elicited" in card
-    assert "waggle lab starter --minutes" in card
+    assert "waggle-lab starter --minutes" in card

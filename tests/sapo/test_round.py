@@ -9,9 +9,9 @@ import pytest
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
-from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
-from waggle.sapo.sharing import Gated
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.training_groups import external_draft
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict

@@ -12,9 +12,11 @@ from waggle.network.messages import rollout_record
 from waggle.rl.batch import Sampled
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo
-from waggle.sapo.lesson import Measure, external_draft, lesson, weigh
 from waggle.sapo.round import completion_of
-from waggle.sapo.sharing import Adaptive, Gated, Offer, draw_uniformly
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, draw_uniformly
+from waggle.sapo.training_groups import Measure, external_draft, lesson, weigh
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict

@@ -1,104 +1,41 @@
-"""The doors: `waggle` (the window), and all that `waggle --help` lists, from `engine` to `lab`.
+"""The doors: `waggle` (the window), and all that `waggle --help` lists, from `engine` to `race`.
 
 Heavy imports come after the arguments are understood.
 """
 
 import argparse
 import contextlib
-import importlib
-import logging
 import os
-import stat
 import sys
 from pathlib import Path
 
 from waggle import __version__
+from waggle.cli import race
+from waggle.cli.outcome import exit_code, open_streams, stderr_is_read
 from waggle.core import paths
-from waggle.core.errors import LabError, WaggleError
+from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide
 
-LABS = ("audit", "bench", "churn", "fuzz", "hostile", "race", "scale", "shapes", "starter", "swarm", "torture")
 CTL = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse, then open one door; the exit code."""
-    _open_streams()
+    """Parse, then run one command; returns the exit code."""
+    open_streams()
     arguments = parsed(sys.argv[1:] if argv is None else argv)
-    try:
-        code = int(arguments.door(arguments))
-        sys.stdout.flush()  # what cannot be said is met here, not after the end
-        return code
-    except WaggleError as error:
-        return _refused(error, arguments)
-    except BrokenPipeError:
-        if _can_say("\n"):
-            raise
-        return 0
-    except OSError as error:
-        if error.errno is None:  # these are no words of the system's
-            raise
-        logging.getLogger(__name__).info("a door was closed", exc_info=True)
-        _can_say()
-        return _refused(_of_the_system(error, arguments), arguments)
-    except KeyboardInterrupt:
-        return 130
+    return exit_code(
+        lambda: arguments.door(arguments),
+        home=lambda: paths.home_in(arguments.home).root,
+        show=_show_refused if arguments.door is _window else None,
+    )
 
 
-def _open_streams() -> None:
-    """Whoever started this may have closed some of the three: nothing comes from there then, and what is said goes nowhere."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            if nowhere != number:
-                os.dup2(nowhere, number)
-                os.close(nowhere)
-            os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
-
-
-def _can_say(more: str = "") -> bool:
-    """Whether stdout takes what is said, unlike a full disk, or `head` when it has enough; else the rest goes nowhere."""
-    try:
-        sys.stdout.write(more)
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
-
-
-def _of_the_system(error: OSError, arguments: argparse.Namespace) -> WaggleError:
-    """What the system said, in a sentence: mostly of a file, which may be the home, above it or in it."""
-    if not isinstance(error.filename, str | os.PathLike):
-        return WaggleError(f"Waggle cannot go on: {error.strerror}.")
-    is_home, path = True, Path(error.filename).absolute()
-    with contextlib.suppress(OSError):  # its very name says nothing
-        home = paths.home_in(arguments.home).root.absolute()
-        is_home = path.is_relative_to(home) or home.is_relative_to(path)
-    if arguments.door is _lab:  # which keeps nothing there
-        is_home = False
-    advice = "Choose another with --home." if is_home else "Mend its rights, make room, or choose another."
-    return WaggleError(f"{error.filename} cannot be used: {error.strerror}.", advice)
-
-
-def _is_read() -> bool:
-    """Whether stderr leads to somebody: of a program that was started by a click it is nothing, or the system's own journal."""
-    if sys.__stderr__ is None:
-        return False
-    mode = os.fstat(sys.__stderr__.fileno()).st_mode
-    return not stat.S_ISSOCK(mode) and (sys.__stderr__.isatty() or not stat.S_ISCHR(mode))
-
-
-def _refused(error: WaggleError, arguments: argparse.Namespace) -> int:
-    if arguments.door is _window and _has_screen() and not _is_read():
+def _show_refused(error: WaggleError) -> None:
+    """Show in a window what a window could not be opened for, unless somebody reads stderr."""
+    if _has_screen() and not stderr_is_read():
         from waggle.gui import app
 
         app.show_refused(error)
-    sys.stderr.write(f"waggle: {error.title}\n")
-    if error.advice:
-        sys.stderr.write(f"        {error.advice}\n")
-    return 1
 
 
 def parsed(given: list[str]) -> argparse.Namespace:
@@ -181,10 +118,9 @@ def parser() -> argparse.ArgumentParser:
     _looking(doors)
     _about_the_program(doors)
 
-    lab = doors.add_parser("lab", help="experiments and recipes")
-    lab.add_argument("lab", choices=LABS, metavar="NAME", help=", ".join(LABS))
-    lab.add_argument("rest", nargs=argparse.REMAINDER, help="its own options: see `waggle lab NAME --help`")
-    lab.set_defaults(door=_lab)
+    racing = doors.add_parser("race", help="two small practice swarms on this computer, one alone and one sharing, as JSON lines")
+    race.add_arguments(racing)
+    racing.set_defaults(door=race.run)
     return made
 
 
@@ -385,16 +321,3 @@ def _cuda(arguments: argparse.Namespace) -> int:
     from waggle.cli import cuda
 
     return cuda.run(arguments)
-
-
-def _lab(arguments: argparse.Namespace) -> int:
-    try:
-        laboratory = importlib.import_module(f"waggle.lab.{arguments.lab}")
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("", "waggle"):
-            raise LabError(f"This part of the laboratory needs {package}; install it with: pip install {package}") from error
-        raise LabError("The laboratory is not part of the installed app.", "Run Waggle from its source.") from error
-    made = argparse.ArgumentParser(prog=f"waggle lab {arguments.lab}", description=(laboratory.__doc__ or "").split("\n")[0])
-    laboratory.add_arguments(made)
-    return int(laboratory.run(made.parse_args(arguments.rest)))

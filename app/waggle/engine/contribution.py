@@ -15,9 +15,9 @@ from waggle.engine.history import History
 from waggle.models.storage import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
-from waggle.sapo import held_out
+from waggle.sapo import evaluation
 from waggle.sapo import round as sapo
-from waggle.sapo.aha import Aha, Ahas
+from waggle.sapo.first_success import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
@@ -180,10 +180,10 @@ class Contribution:
         number = self.round
         if number % self.plan.held_out_every or self.history.has_score(number):
             return
-        score = held_out.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
+        score = evaluation.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
         if not score.total:  # the model can read none of the questions
             return
-        exam = held_out.exam_of(self.plan.held_out)
+        exam = evaluation.exam_of(self.plan.held_out)
         told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
         self._kept(lambda: self.history.keep_score(told))
         self.tell(events.HeldOutMeasured(score=told))

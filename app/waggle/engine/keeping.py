@@ -12,7 +12,7 @@ from waggle.core.errors import CheckpointError, Stopped
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
-from waggle.sapo.seams import Policy
+from waggle.sapo.interfaces import Policy
 
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take

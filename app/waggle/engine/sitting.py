@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from waggle.core.errors import CharterError
 from waggle.engine.gate import Gate
 from waggle.network.node import SwarmNode
-from waggle.sapo import held_out
+from waggle.sapo import evaluation
 from waggle.sapo.round import Node, Rules
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -41,7 +41,7 @@ class Sitting:
             questions = self.swarm.exams.of(epoch).questions
         except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
             return
-        items = held_out.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
+        items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
         given = dict(items)
         answers = [given.get(question, UNANSWERED) for question in questions]

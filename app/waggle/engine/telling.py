@@ -9,7 +9,7 @@ from waggle.network.identity.keys import name_of, text_of
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import round as sapo
-from waggle.sapo.aha import Aha
+from waggle.sapo.first_success import Aha
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup

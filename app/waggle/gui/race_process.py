@@ -23,7 +23,7 @@ class RaceProcess(QObject):
 
     def start(self, *options: str) -> None:
         """Race anew."""
-        self._program.start([*paths.program("waggle"), "lab", "race", "--stdio", *options])
+        self._program.start([*paths.program("waggle"), "race", "--stdio", *options])
 
     @property
     def running(self) -> bool:

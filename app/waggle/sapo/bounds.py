@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
-from waggle.sapo.seams import Tokenizer
+from waggle.sapo.interfaces import Tokenizer
 from waggle.tasks.rollout_group import NEWCOMERS, TAGS, JudgedGroup, Verdict
 
 OPEN, CLOSE = TAGS

@@ -21,9 +21,10 @@ from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import bounding, bounds
 from waggle.sapo.bounds import BOUNDED, Bounds
-from waggle.sapo.lesson import Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
-from waggle.sapo.seams import Policy, Swarm, Tokenizer, Verifier
-from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
+from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet
+from waggle.sapo.training_groups import Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup

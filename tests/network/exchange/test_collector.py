@@ -12,8 +12,6 @@ import pytest
 
 from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
-from waggle.lab import attacks
-from waggle.lab.attacks import Scene
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL, REST_S, Gathering, Unanswered, promising, resters
 from waggle.network.identity.keys import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
@@ -29,6 +27,8 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import NEWCOMERS, Completion
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacks import Scene
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
 QUICK_S = 0.001  # a slow record takes longer than four times this

@@ -1,6 +1,6 @@
 """DAPO (arXiv 2503.14476): GRPO's advantages, every token of a training set weighing the same, an asymmetric clip.
 
-Left out: dynamic sampling (which groups are trained on is the sharing strategy's affair: lab/strategies/filtered.py) and
+Left out: dynamic sampling (which groups are trained on is the sharing strategy's affair: sapo/sharing/filtered.py) and
 the overlong penalty (rewards are the verifier's alone, and a completion that is too long for its reader is dropped).
 """
 

@@ -1061,7 +1061,7 @@ import importlib, pkgutil, sys
 sys.modules["hivemind"] = None  # to import it fails, and nobody finds it: as on Windows
 import waggle
 for found in pkgutil.walk_packages(waggle.__path__, "waggle."):
-    if not found.name.startswith(("waggle.gui", "waggle.lab", "waggle.models.mlx", "waggle.__main__", "waggle.tasks.v")):
+    if not found.name.startswith(("waggle.gui", "waggle_lab", "waggle.models.mlx", "waggle.__main__", "waggle.tasks.v")):
         importlib.import_module(found.name)
 from waggle.network.transport.gateway.client import is_light
 from waggle.network.messages.options import SwarmOptions
