@@ -51,7 +51,7 @@ def app() -> None:
     from waggle.network.transport.hivemind.patches import load_hivemind
 
     load_hivemind()
-    for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):
+    for module in pkgutil.walk_packages(waggle.gui.__path__, "waggle.gui."):
         importlib.import_module(module.name)
     backend.open_policy(paths.starter(), device="auto", threads=1)
 

@@ -14,8 +14,8 @@ from waggle.cli import doctor
 from waggle.core import log, paths, settings
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import Model
-from waggle.engine import model
-from waggle.engine.history import History
+from waggle.engine.runtime import model_source
+from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network.identity import keys
@@ -81,7 +81,7 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     (tmp_path / "models.json").write_bytes(msgspec.json.encode(Model(folder="/another")))
     policy = TorchPolicy(paths.starter())
     checkpoint.save(home.checkpoints, policy, saved(7, "another"))
-    own = model.home_of(home, Model()).prepare()
+    own = model_source.home_of(home, Model()).prepare()
     checkpoint.save(own.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
     (own.checkpoints / "damaged-r00000009").mkdir()
     (own.checkpoints / "damaged-journal-r00000009").touch()

@@ -10,7 +10,7 @@ import pytest
 from waggle.cli import main
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.gui import app
+from waggle.gui.application import main as app
 from waggle_lab import __main__ as laboratory
 
 DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]

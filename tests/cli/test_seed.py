@@ -7,7 +7,7 @@ import pytest
 from waggle.cli import main, seed
 from waggle.core import paths
 from waggle.core.errors import SwarmError
-from waggle.engine import control
+from waggle.engine.control import server
 
 resource = pytest.importorskip("resource", reason="Windows has no such limit")
 
@@ -40,7 +40,7 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
 
 
 def test_a_home_in_which_another_one_works_is_refused(tmp_path, capsys):
-    claimed = control.claim(paths.Home(tmp_path).prepare())
+    claimed = server.claim(paths.Home(tmp_path).prepare())
     try:
         assert main.main(["seed", "--home", str(tmp_path)]) == 1
     finally:

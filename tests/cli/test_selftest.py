@@ -7,7 +7,7 @@ from pathlib import Path
 from waggle.cli import main, selftest
 from waggle.core import paths
 from waggle.core.settings import When
-from waggle.engine.asked import Asked
+from waggle.engine.storage.pause_request import Asked
 from waggle.protocol.schedule import Wishes
 
 QUICK = [

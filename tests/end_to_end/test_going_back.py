@@ -4,7 +4,7 @@ import pytest
 
 from end_to_end.programs import Engine, running
 from waggle.core import paths
-from waggle.engine.swarms import BACK
+from waggle.engine.services.swarms import BACK
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import Book, Entry
 from waggle.protocol import commands, events

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QListView
 
 from waggle.cli import main
-from waggle.gui.window import Window
+from waggle.gui.application.main_window import Window
 
 
 class Watch(QObject):

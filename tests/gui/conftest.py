@@ -14,13 +14,13 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from gui.recorded import REAL, Run
-from waggle.gui import language
-from waggle.gui.app import application
-from waggle.gui.current import Current
-from waggle.gui.garbage import Collector
-from waggle.gui.look import Look
-from waggle.gui.opened import Application
-from waggle.gui.window import Window
+from waggle.gui.application.garbage_collection import Collector
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.qt_application import Application
+from waggle.gui.i18n import translator
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
@@ -58,7 +58,7 @@ def qapp() -> Application:
 @pytest.fixture(autouse=True)
 def english_again(qapp: Application) -> Iterator[None]:
     yield
-    language.use("en")
+    translator.use("en")
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from PySide6.QtGui import QColor, QImage
 from pictures import matrix
 from pictures.screenshots import window_of
 from waggle.core import paths
-from waggle.gui.current import Current
-from waggle.gui.look import Look
-from waggle.gui.progress import Progress
+from waggle.gui.pages.progress.page import Progress
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
 from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
 

@@ -25,7 +25,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.messages import announcement as announcements
-from waggle.network.messages import answer_sheet, directory, rollout_record
+from waggle.network.messages import answer_sheet, directory, gateway_frames, rollout_record
 from waggle.network.messages.announcement import LIFETIME_S, MOST_FORGED, Announcement
 from waggle.network.messages.answer_sheet import Sheet
 from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
@@ -271,7 +271,9 @@ class Besieged:
 
     async def come(self, name: str, range_: int) -> ClientConnection | None:
         """A client that is let in; None where it is not."""
-        connection = await self._stack.enter_async_context(connect(f"{self.address}?{range_}", max_size=web.MAX_MESSAGE))
+        connection = await self._stack.enter_async_context(
+            connect(f"{self.address}?{range_}", max_size=gateway_frames.MAX_MESSAGE)
+        )
         with suppress(ConnectionClosed):
             async with asyncio.timeout(SOON):
                 await introduce(connection, fresh_identity(self.folder, name))
@@ -381,7 +383,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
     async with asyncio.timeout(SOON):
         while len(besieged.given) < ASKED:
             await asyncio.sleep(0.01)
-        assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
+        assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
         answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(ASKED)]
         while here.paused:
@@ -594,7 +596,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
             many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
             while not (here := gate._connection).paused:
                 await asyncio.sleep(0.01)
-            assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
+            assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
             if leaves:
                 full.set()
                 while here.state is State.OPEN:

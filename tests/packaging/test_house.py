@@ -42,8 +42,14 @@ def test_pages_that_import_each_other_are_counted_by_module(house, tmp_path):
 
 
 def test_flat_pages_are_told_apart_by_what_they_are_made_of(house, tmp_path):
-    sources = {"waggle.gui.you": "from waggle.gui import home, privacy", "waggle.gui.home": "", "waggle.gui.privacy": ""}
-    assert house.imports_between_pages(imports(house, tmp_path, sources)) == ["waggle.gui.you > waggle.gui.home"]
+    sources = {
+        "waggle.gui.pages.you.page": "from waggle.gui.pages.home import page as home, privacy",
+        "waggle.gui.pages.home.page": "",
+        "waggle.gui.pages.settings.sent_messages": "",
+    }
+    assert house.imports_between_pages(imports(house, tmp_path, sources)) == [
+        "waggle.gui.pages.you.page > waggle.gui.pages.home.page"
+    ]
 
 
 @pytest.mark.parametrize(

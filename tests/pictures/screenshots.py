@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from pictures import staged
-from waggle.gui.app import application
-from waggle.gui.current import Current
-from waggle.gui.frame import PAGES
-from waggle.gui.journal import Journal
-from waggle.gui.look import Look, Theme
-from waggle.gui.window import Window
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.state.event_log import Journal
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look, Theme
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from waggle.gui.chat_view import ChatView
-from waggle.gui.race_view import RaceView
-from waggle.gui.window import Window
+from waggle.gui.application.main_window import Window
+from waggle.gui.pages.swarms.playground.chat import ChatView
+from waggle.gui.pages.swarms.race import RaceView
 from waggle.protocol import events_chat, events_race
 from waggle.protocol.state import AnyEvent
 

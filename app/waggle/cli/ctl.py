@@ -7,7 +7,7 @@ import time
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
-from waggle.engine import control
+from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.activity_text import weather
 from waggle.protocol.peer_text import about
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
     """The answers to one command; raises EngineError when it is refused."""
-    answers = control.ask(home, command)
+    answers = server.ask(home, command)
     if isinstance(answers[-1], events.CommandRefused):
         raise EngineError(answers[-1].title, answers[-1].advice)
     return answers

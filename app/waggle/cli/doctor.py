@@ -16,8 +16,10 @@ from waggle.cli import ctl
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.redaction import THIS_NODE, redacted
-from waggle.engine import control, history, model
-from waggle.engine.readings import Reader
+from waggle.engine.control import server
+from waggle.engine.runtime import model_source
+from waggle.engine.storage import history
+from waggle.engine.system.sensors import Reader
 from waggle.models.storage import checkpoint, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
@@ -131,7 +133,7 @@ def _identity(home: paths.Home) -> Finding:
 
 
 def _model(home: paths.Home) -> Finding:
-    return Finding("model", True, model.folder_of(settings.read(home.settings).model).name)
+    return Finding("model", True, model_source.folder_of(settings.read(home.settings).model).name)
 
 
 def _charter(_home: paths.Home) -> Finding:
@@ -146,7 +148,7 @@ def _judging(_home: paths.Home) -> Finding:
 
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
-    base = checkpoint.base_of(model.folder_of(settings.read(home.settings).model))
+    base = checkpoint.base_of(model_source.folder_of(settings.read(home.settings).model))
     if not checkpoint.folders(home.checkpoints):
         return Finding("saved state", None, "none yet")
     _, saved = checkpoint.newest(home.checkpoints, base)
@@ -173,7 +175,7 @@ def _history(home: paths.Home) -> Finding:
 
 def _of_the_model(home: paths.Home) -> paths.Home:
     """With the place where what is trained of the model that is chosen now is kept."""
-    return model.home_of(home, settings.read(home.settings).model)
+    return model_source.home_of(home, settings.read(home.settings).model)
 
 
 def _rules(home: paths.Home) -> Finding:
@@ -184,7 +186,7 @@ def _rules(home: paths.Home) -> Finding:
 
 
 def _engine(home: paths.Home) -> Finding:
-    if control.runs(home):
+    if server.runs(home):
         return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 

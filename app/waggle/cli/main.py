@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
 def _show_refused(error: WaggleError) -> None:
     """Show in a window what a window could not be opened for, unless somebody reads stderr."""
     if _has_screen() and not stderr_is_read():
-        from waggle.gui import app
+        from waggle.gui.application import main as app
 
         app.show_refused(error)
 
@@ -213,7 +213,7 @@ def _window(arguments: argparse.Namespace) -> int:
             "There is no screen here, so the window cannot open.",
             "Waggle also works without one: start `waggle engine`, and ask it with `waggle ctl status`.",
         )
-    from waggle.gui import app
+    from waggle.gui.application import main as app
 
     return app.run(
         app.Arguments(
@@ -276,15 +276,15 @@ def _ctl(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from waggle.engine import export
+    from waggle.engine.services import export
 
     return export.run(arguments)
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    from waggle.engine import fitting
+    from waggle.engine.runtime import model_fit
 
-    return fitting.run(arguments)
+    return model_fit.run(arguments)
 
 
 def _token(arguments: argparse.Namespace) -> int:

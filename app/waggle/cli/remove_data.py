@@ -10,7 +10,7 @@ import msgspec
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError
 from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
-from waggle.engine import control
+from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 
 STOP_SECONDS = 30.0  # that an engine is given to finish its step
@@ -105,7 +105,7 @@ def _stop(home: paths.Home) -> None:
     if not (stored_data.is_home(home) and home.control.is_dir()):
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
-        control.ask(home, Stop(id="goodbye"), STOP_SECONDS)
-    claimed = control.claim(home, STOP_SECONDS)
-    control.clear(home)
+        server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
+    claimed = server.claim(home, STOP_SECONDS)
+    server.clear(home)
     claimed.release()

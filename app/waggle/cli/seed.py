@@ -11,7 +11,8 @@ import sys
 
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
-from waggle.engine import control, others
+from waggle.engine.control import server
+from waggle.engine.services import swarm_connection
 from waggle.network import seed
 from waggle.network.identity import keys, membership
 from waggle.tasks.sandbox.verifier import Verifier
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
-    claimed = control.claim(home)
+    claimed = server.claim(home)
     try:
         _allow_many_connections()
         asyncio.run(_serve(home, chosen))
@@ -37,13 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
-    charter = await others.charter_of(home, chosen)
+    charter = await swarm_connection.charter_of(home, chosen)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
     key = membership.kept(home.admission(charter.digest.hex()))
-    options = others.options_of(home, chosen, key, charter.digest.hex())
+    options = swarm_connection.options_of(home, chosen, key, charter.digest.hex())
     # Its address is written down in invites: the port it found free at first stays its own.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)

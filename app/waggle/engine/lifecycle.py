@@ -15,17 +15,17 @@ from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
 from waggle.core.settings import Value, When
-from waggle.engine.asked import Asked
-from waggle.engine.control import PAUSE_SECONDS
-from waggle.engine.desk import WayBack
-from waggle.engine.gate import Gate
-from waggle.engine.history import History
-from waggle.engine.models import Models
-from waggle.engine.person import Person
-from waggle.engine.swarms import Swarms
-from waggle.engine.talking import Talking
-from waggle.engine.teller import Teller
-from waggle.engine.trying import Trying
+from waggle.engine.control.command_queue import WayBack
+from waggle.engine.control.server import PAUSE_SECONDS
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.services.chat import Talking
+from waggle.engine.services.identity import Person
+from waggle.engine.services.models import Models
+from waggle.engine.services.playground import Trying
+from waggle.engine.services.swarms import Swarms
+from waggle.engine.storage.history import History
+from waggle.engine.storage.pause_request import Asked
 from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
 from waggle.protocol.events_identity import Day

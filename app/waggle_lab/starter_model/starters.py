@@ -24,7 +24,9 @@ from waggle_lab.starter_model import starter
 from waggle_lab.starter_model.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, say
 from waggle_lab.starter_model.starter_measure import Score, measure, table
 from waggle_lab.starter_model.starter_tokenizer import TAGS, number_of
-from waggle_lab.study.comparison import SETTINGS
+
+SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
+
 
 QUESTIONS, SAMPLES = 32, 16  # of each specialty, that a made model is measured with
 SHORT = {

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from waggle.practice.results import Run
 from waggle.rl.advantage import CRUMB_SPAN
+from waggle_lab.starter_model.starters import SETTINGS
 from waggle_lab.study import statistics
 from waggle_lab.study.statistics import Estimate
 
@@ -15,7 +16,6 @@ ALONE = "8/0"  # the configuration that the others are measured against
 FILTERED = "8/0-filtered"  # alone, with every privilege but sharing
 EVEN = "4/4"  # what the paper found best
 DEFAULT = "default"  # what Waggle ships
-SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
 CONFIGURATIONS = (ALONE, FILTERED, "6/2", EVEN, "2/6", DEFAULT)
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
 YARDSTICKS = (ALONE, FILTERED, FLOORED, EVEN)  # what the default is held against

@@ -29,8 +29,8 @@ from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.sapo.round import Rules
+from waggle_lab.starter_model.starters import SETTINGS
 from waggle_lab.study import plan, report
-from waggle_lab.study.comparison import SETTINGS
 from waggle_lab.study.plan import Study
 from waggle_lab.study.worker import begin, charter_of, play, prepare
 

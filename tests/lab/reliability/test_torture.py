@@ -14,7 +14,7 @@ import pytest
 import waggle
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.engine.history import History
+from waggle.engine.storage.history import History
 from waggle.models.backend import open_policy
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import Saved

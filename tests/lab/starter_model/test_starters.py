@@ -21,7 +21,7 @@ from waggle.tasks.questions import split_of
 from waggle_lab.starter_model import starter, starters
 from waggle_lab.starter_model.starter import Example, Phase, Recipe, Shape
 from waggle_lab.starter_model.starter_measure import Score
-from waggle_lab.study.comparison import SETTINGS
+from waggle_lab.starter_model.starters import SETTINGS
 
 CONTINUED = Recipe(phases=(Phase(steps=2),), batch=4, default_questions=80, questions={})
 GROWN = replace(CONTINUED, merges=300, shape=Shape(width=16, layers=1, heads=2, key_value_heads=1, inner=16))

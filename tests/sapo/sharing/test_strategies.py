@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import LabError
+from waggle.sapo import sharing
 from waggle.sapo.sharing import collapse_guard, strategy, table
 from waggle.sapo.sharing.interface import Offer, PeerGroup
 from waggle.tasks.questions import Question, QuestionId

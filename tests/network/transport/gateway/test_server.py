@@ -22,7 +22,7 @@ from network.loopback import SOON, Ear, Start, answered, fresh_identity, options
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.settings import Settings, Swarm
-from waggle.engine import others
+from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import Gathering
 from waggle.network.exchange.pool import Pool
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, text_of, verify
@@ -83,7 +83,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
 
         home = paths.Home(tmp_path / "home").prepare()
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
-        assert await others.charter_of(home, chosen) == charter
+        assert await swarm_connection.charter_of(home, chosen) == charter
         with pytest.raises(CharterError):
             await light.fetch_charter(options(gateways=(address,)), bytes(32))
     finally:
