@@ -14,9 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(autouse=True)
 def without_collections() -> Iterator[None]:
     """Python 3.11 takes a finalizer that runs in the middle of `ast.parse` for its own recursion and raises SystemError."""
+    enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
+    if enabled:
+        gc.enable()
 
 
 def test_the_readme_is_short_and_begins_with_what_a_newcomer_asks():

@@ -60,6 +60,27 @@ app.exec()
 print(threads == [threading.main_thread()])
 """
 
+TESTED = """
+import threading, weakref
+
+ended = []
+
+def test_that_fails_with_a_window_in_its_hands(window_told):
+    window = window_told([])
+    weakref.finalize(window._current, lambda: ended.append(threading.current_thread()))
+    assert window is None
+
+def test_after_it(qapp):
+    assert not ended, "a traceback kept it"
+
+def test_another_thread_makes_more_than_any_threshold():
+    grown = []
+    other = threading.Thread(target=lambda: grown.extend([] for _ in range(1_000_000)))
+    other.start()
+    other.join()
+    assert ended == [threading.main_thread()]
+"""
+
 
 def _said(script: str) -> str:
     """What it prints; nobody complains, and nothing crashes."""
@@ -75,6 +96,27 @@ def test_widgets_are_listed_while_others_become_garbage() -> None:
 
 def test_what_only_garbage_holds_ends_in_the_window_s_thread() -> None:
     assert _said(ENDED) == "True"
+
+
+def test_what_a_failed_test_held_ends_in_the_window_s_thread_before_another_test_begins(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from gui.conftest import *")
+    (tmp_path / "test_window.py").write_text(TESTED)
+    paths = os.pathsep.join(str(path) for path in (Path(waggle.__file__).parents[1], Path(__file__).parents[1]))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "qt_log_level_fail=WARNING",
+        "-p",
+        "no:xdist",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {"PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
 
 
 class Circle:
