@@ -64,11 +64,6 @@ QT_LIBRARIES = {
     "libgssapi_krb5.so.2": "libgssapi-krb5-2",
 }
 
-# Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores. In their own order:
-# the longest files, end_to_end, come early, and none of them is left to one worker at the end. A worker that crashes ends the
-# run: xdist 3.8 may wait for ever after it has started another (its issue 1323).
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
-
 LINT = (
     ("-m", "ruff", "format", "--check", "-q", "."),
     ("-m", "ruff", "check", "-q", "."),
@@ -131,9 +126,11 @@ def run(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
+    import suite  # which is of Python 3.11
+
     libraries(for_tests=True)
     compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
-    return lint() or waggle_python(*compiled) or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
+    return lint() or waggle_python(*compiled) or suite.run(rest, waggle_python)
 
 
 def is_window(rest: list[str]) -> bool:
