@@ -1,13 +1,16 @@
-"""The documentation keeps up with the code: links and commands that it names exist."""
+"""The documentation keeps up with the code: links, paths, commands and settings that it names exist."""
 
 import re
 import shlex
 from pathlib import Path
 
 import dev
+import msgspec
 import pytest
 
 from waggle.cli import main as cli
+from waggle.core import settings
+from waggle.core.errors import SettingsError
 from waggle_lab import __main__ as laboratory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,6 +24,18 @@ COMMAND = re.compile(r"(?:python3 packaging/dev\.py run|^waggle|`waggle)(?=[ `\n
 LABORATORY_COMMAND = re.compile(r"(?:python3 packaging/dev\.py lab|`waggle-lab) ([^`\n|]*)")
 DEVELOPER_COMMAND = re.compile(r"packaging/dev\.py ([a-z]+)")
 LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
+
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|toml|txt|json|jsonl|yml|svg|containerfile))")
+SETTING = re.compile(r"([a-z]+)\.([a-z_]+)(?:=.*)?")
+# Where the paths of a page may begin: a page says `sapo/round.py` for app/waggle/sapo/round.py.
+BASES = ("", "app", "app/waggle", "app/waggle/network", "packaging", "resources", "tests")
+# Written by Waggle or by a build, or a part of a model.
+WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/", "config.json", "tokenizer.json"}
+# What pages describe and the code does not have yet. A line leaves with the change that brings it.
+PATHS_TO_COME = {"app/waggle/sapo/selection.py", "sapo/selection.py", "selection.py"}
+SETTINGS_TO_COME = {"learning.sharing"}
+TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # by whoever follows a page
 
 # What `waggle --help` lists.
 DOORS = {name for action in cli.parser()._actions if isinstance(action.choices, dict) for name in action.choices}
@@ -68,6 +83,46 @@ def test_every_command_of_the_laboratory_is_one_that_it_knows(page):
 def test_every_developer_command_exists(page):
     named = set(DEVELOPER_COMMAND.findall(page.read_text(encoding="utf-8")))
     assert named <= set(DEVELOPER_COMMAND.findall(dev.__doc__))
+
+
+@pages
+def test_every_path_in_code_marks_exists(page):
+    text = page.read_text(encoding="utf-8")
+    to_be_written = set(TO_BE_WRITTEN.findall(text))
+    for code in CODE.findall(text):
+        path = code.split("#")[0]
+        names = path.split("/")
+        if (
+            not PATH.fullmatch(path)
+            or path in WRITTEN | PATHS_TO_COME | to_be_written
+            or any(name.split(".")[0] in ("NAME", "HASH") for name in names)
+        ):
+            continue
+        is_there = any((ROOT / base / path).exists() for base in BASES)
+        assert is_there or ("/" not in path[:-1] and any((ROOT / "app").rglob(path.rstrip("/")))), path
+
+
+@pages
+def test_every_setting_exists(page):
+    sections = {field.name for field in msgspec.structs.fields(settings.Settings)}
+    for code in CODE.findall(page.read_text(encoding="utf-8")):
+        setting = SETTING.fullmatch(code)
+        if setting and setting[1] in sections and setting[2] not in ("py", "json"):
+            key = f"{setting[1]}.{setting[2]}"
+            assert exists(key) or key in SETTINGS_TO_COME, key
+
+
+def exists(key: str) -> bool:
+    try:
+        settings.value_of(settings.Settings(), key)
+    except SettingsError:
+        return False
+    return True
+
+
+def test_nothing_that_is_here_is_still_to_come():
+    assert not [path for path in PATHS_TO_COME if "/" in path and any((ROOT / base / path).exists() for base in BASES)]
+    assert not [key for key in SETTINGS_TO_COME if exists(key)]
 
 
 def test_the_index_names_every_page_of_documentation():
