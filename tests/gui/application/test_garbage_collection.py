@@ -101,7 +101,7 @@ def test_what_only_garbage_holds_ends_in_the_window_s_thread() -> None:
 def test_what_a_failed_test_held_ends_in_the_window_s_thread_before_another_test_begins(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from gui.conftest import *")
     (tmp_path / "test_window.py").write_text(TESTED)
-    paths = os.pathsep.join(str(path) for path in (Path(waggle.__file__).parents[1], Path(__file__).parents[1]))
+    paths = os.pathsep.join(str(path) for path in (Path(waggle.__file__).parents[1], Path(__file__).parents[2]))
     command = [
         sys.executable,
         "-m",
