@@ -56,7 +56,7 @@ def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: st
 
 
 def kill_the_verifier(engine: Engine, theirs: str) -> None:
-    killed = kill_child(engine, "verifier_child")
+    killed = kill_child(engine, "verifier_process")
     said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "verifier", killed)
     assert said.reason == "it ended with signal 9"
     back = len(engine.lines)

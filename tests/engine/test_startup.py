@@ -114,10 +114,10 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
     folder = shutil.copytree(paths.starter(), tmp_path / "model")
     (folder / "model.safetensors").write_bytes(b"damage")
-    before = children_named(os.getpid(), "verifier_child")  # of other tests
+    before = children_named(os.getpid(), "verifier_process")  # of other tests
     with pytest.raises(ModelError, match="cannot be read"):
         await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
-    assert children_named(os.getpid(), "verifier_child") == before
+    assert children_named(os.getpid(), "verifier_process") == before
 
 
 @pytest.mark.usefixtures("lent")

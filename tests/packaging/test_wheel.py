@@ -26,7 +26,7 @@ def test_it_holds_the_starter_the_look_and_nothing_of_the_tests(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for name in ("starter/model.safetensors", "audit.jsonl", "look/tokens.toml", "look/icons/home.svg", "waggle.svg"):
         assert f"waggle/resources/{name}" in names
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"waggle"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"waggle", "waggle_lab"}
     assert not [name for name in names if "test" in name.lower() and not name.endswith("selftest.py")]
 
 

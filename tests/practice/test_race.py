@@ -7,6 +7,7 @@ import psutil
 import pytest
 import torch
 
+from waggle.cli.main import main
 from waggle.practice.race import give_way, race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
 
@@ -60,3 +61,9 @@ def test_a_race_goes_on_where_it_stands_further_back_already_or_a_child_has_ende
 
     monkeypatch.setattr(psutil.Process, "nice", nice)
     give_way()
+
+
+@pytest.mark.parametrize("options", [["--nodes", "0"], ["--rounds", "0"]])
+def test_a_race_of_nobody_or_of_no_round_is_refused_in_words(options, capsys):
+    assert main(["race", *options]) == 1
+    assert "A race has at least one node and one round." in capsys.readouterr().err

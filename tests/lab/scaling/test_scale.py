@@ -87,8 +87,6 @@ def test_the_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFi
         (["scale", "--real", "0"], "0 are no sizes."),
         (["scale", "--simulated", "8,-1"], "8,-1 are no sizes."),
         (["scale", "--rounds", "0"], "At least one round is measured."),
-        (["race", "--nodes", "0"], "A race has at least one node and one round."),
-        (["race", "--rounds", "0"], "A race has at least one node and one round."),
     ],
 )
 def test_of_nothing_nothing_is_measured(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
